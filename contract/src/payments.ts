@@ -362,9 +362,12 @@ export const ListPaymentsParams = strict(
 const anyAmountSat = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_SAT, description })
 
 /** Which payments to export, to list in the dashboard, and to add up. */
+/** The end of the year 9999: PostgreSQL refuses times that are much later. */
+const boundedTime = (description: string) => ({ ...timestamp(description), maximum: 253_402_300_799 })
+
 export const selectionFields = {
-  from: Type.Optional(timestamp('Only payments created at this time or later.')),
-  to: Type.Optional(timestamp('Only payments created before this time.')),
+  from: Type.Optional(boundedTime('Only payments created at this time or later.')),
+  to: Type.Optional(boundedTime('Only payments created before this time.')),
   nodeId: Type.Optional(text('Only payments to this node.')),
   status: Type.Optional(statusFilter),
   state: Type.Optional(
@@ -378,9 +381,11 @@ export const selectionFields = {
   keyId: Type.Optional(text('Only payments that this API key created.')),
   minAmountSat: Type.Optional(anyAmountSat('Only payments of at least this price.')),
   maxAmountSat: Type.Optional(anyAmountSat('Only payments of at most this price.')),
-  search: Type.Optional(
-    readableText('An id or its beginning, a payment hash, an invoice, or a part of the description. Case does not matter.'),
-  ),
+  // An invoice may be far longer than a description.
+  search: Type.Optional({
+    ...readableText('An id or its beginning, a payment hash, an invoice, or a part of the description. Case does not matter.'),
+    maxLength: 2_000,
+  }),
 }
 export const ExportPaymentsParams = strict(selectionFields, {
   $id: 'ExportPaymentsParams',

@@ -53,6 +53,7 @@ import { countHit } from './store/limits.ts'
 import { migrate } from './store/migrate.ts'
 import { checkStore, reachStore } from './store/reach.ts'
 import { replaceSetting, settingOnce } from './store/settings.ts'
+import { SlowReads } from './store/slow-reads.ts'
 import { statsOf } from './store/stats.ts'
 
 const STOP_TIMEOUT_MS = 10_000
@@ -172,7 +173,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     nodeLogs: new NodeLogs({ ...nodeHost, sql }),
     received: new Received({ sql }),
     payments: new Payments({ ...nodeHost, sql, config, masterKeys, protocolKeys, noteChange }),
-    paymentSearch: new PaymentSearch(sql),
+    paymentSearch: new PaymentSearch(sql, new SlowReads(sql)),
     validation,
     x402: new X402({ ...nodeHost, sql, validation }),
     deliveries: new Deliveries({ sql, noteChange }),

@@ -48,7 +48,7 @@ inBrowser('the operator’s pages', () => {
     await credit.getByLabel('Reason').fill('Sorry')
     await credit.getByRole('button', { name: 'Continue' }).click()
     const before = (await server.operator('GET', `/accounts/${ann.accountId}`)).json().creditSat
-    // The response is lost, the operator tries again, and the credit is given once.
+    // The response is lost, the operator closes the dialog and tries again, and the credit is given once.
     await page.route('**/credit', async (route) => {
       await route.fetch()
       await route.abort()
@@ -56,6 +56,11 @@ inBrowser('the operator’s pages', () => {
     await credit.getByRole('button', { name: /^Give 2.500.sat$/ }).click()
     await credit.getByText('This may or may not have worked.').waitFor()
     await page.unroute('**/credit')
+    await page.keyboard.press('Escape')
+    await credit.waitFor({ state: 'hidden' })
+    await page.getByRole('button', { name: 'Give or take credit…' }).click()
+    await untilText(credit, /You sent this before, and it may or may not have worked/)
+    await credit.getByRole('button', { name: 'Continue' }).click()
     await credit.getByRole('button', { name: /^Give 2.500.sat$/ }).click()
     await untilText(credit, 'Given: 2 500 sat. The balance in the ledger is now')
     await credit.getByRole('button', { name: 'Done' }).click()

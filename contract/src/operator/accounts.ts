@@ -4,6 +4,7 @@ import {
   anyObject,
   boundedText,
   count,
+  flag,
   NextCursor,
   named,
   nullable,
@@ -28,6 +29,7 @@ const accountFields = {
     description: 'How its owner can sign in. Empty without an owner.',
   }),
   nodes: count('Its nodes that are not deleted.'),
+  isTreasury: flag('Whether its node receives what people pay for credit.'),
 }
 const accountExample = {
   id: 'acct_01hgw2bbg0000000000a',
@@ -37,6 +39,7 @@ const accountExample = {
   createdAt: 1767225600,
   signInMethods: ['password'],
   nodes: 1,
+  isTreasury: false,
 }
 export const Account = named(accountFields, {
   $id: 'Account',

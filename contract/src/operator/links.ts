@@ -1,12 +1,21 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
-import { boundedText, NoParams, named, strict, text, timestamp } from '../schemas.ts'
+import { boundedText, NoParams, named, nullable, strict, text, timestamp } from '../schemas.ts'
 import { AccountId } from './accounts.ts'
 
 export const SignInLink = named(
-  { url: text('Works once, for anyone who has it.'), expiresAt: timestamp('When it stops working.') },
+  {
+    url: text('Works once, for anyone who has it.'),
+    expiresAt: timestamp('When it stops working.'),
+    kind: Type.Enum(['sign-in', 'claim', 'invitation'], {
+      description:
+        '`sign-in`: it signs in the owner of the account, whoever opens it. `claim`: the account has no owner; whoever opens it becomes the owner. `invitation`: a new account.',
+    }),
+    email: nullable(text('Whom it signs in, or who alone can use the invitation; null if anyone can become the owner.')),
+  },
   { $id: 'SignInLink', description: 'A link for you to pass on: the service does not send email.' },
 )
+export type OneLink = Static<typeof SignInLink>
 export const EmailParams = strict(
   { email: boundedText('Email address of the person to sign in.') },
   { $id: 'EmailParams', description: 'The person to sign in.' },

@@ -69,7 +69,7 @@ async function request<T>(
     throw noAnswer(method, 'The response is not from the service.', requestId)
   if (response.ok) return answer as T
 
-  const error = errorOf(method, response, answer)
+  const error = errorOf(method, response, answer, idempotencyKey !== undefined)
   if (error.status === 401 && !keepsSession) onSessionOver()
   throw error
 }
@@ -88,7 +88,7 @@ function noAnswer(method: string, message: string, requestId: string): ApiError 
   return new ApiError({ status: 0, code: isUncertain ? 'uncertain' : 'no_answer', message, requestId, isUncertain })
 }
 
-function errorOf(method: string, response: Response, answer: unknown): ApiError {
+function errorOf(method: string, response: Response, answer: unknown, hasKey: boolean): ApiError {
   const { code, message, requestId, ...details }: Partial<ErrorBody['error']> =
     (answer as Partial<ErrorBody> | undefined)?.error ?? {}
   return new ApiError({
@@ -97,8 +97,11 @@ function errorOf(method: string, response: Response, answer: unknown): ApiError 
     message: message ?? `The service returned status ${response.status}.`,
     requestId: requestId ?? response.headers.get('x-request-id'),
     retryAfterSeconds: Number(response.headers.get('retry-after')) || null,
-    // Only this 5xx is the result of a change that the service has completed. Others may come from a proxy that did not wait for it.
-    isUncertain: method !== 'GET' && response.status >= 500 && code !== 'payment_service_unavailable',
+    // Only this 5xx is the result of a change that the service has completed. Others may come from a proxy that did not wait for it. And
+    // the first request with the same key may still be running.
+    isUncertain:
+      (method !== 'GET' && response.status >= 500 && code !== 'payment_service_unavailable') ||
+      (hasKey && code === 'operation_in_progress'),
     details,
   })
 }

@@ -2,8 +2,10 @@ import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import type { OperatorSession } from '../../../contract/src/dashboard/operator.ts'
 import type { LedgerEntry, OperatorAccount, OperatorAccountDetail } from '../../../contract/src/operator/accounts.ts'
 import type { BackgroundWork, DailyStats, Host, VersionCatalog } from '../../../contract/src/operator/installation.ts'
+import type { OneLink } from '../../../contract/src/operator/links.ts'
 import type { OperatorNode, Stats } from '../../../contract/src/operator/nodes.ts'
 import { ApiError, api } from './client.ts'
+import { sendOnce } from './credit-attempts.ts'
 import { queryClient } from './queries.ts'
 import type { Activity } from './types.ts'
 
@@ -12,12 +14,12 @@ export type {
   DailyStats,
   Host,
   LedgerEntry,
+  OneLink,
   OperatorAccount,
   OperatorAccountDetail,
   OperatorNode,
   VersionCatalog,
 }
-export type OneLink = { url: string; expiresAt: number }
 
 /** The public operator API: whatever the pages do can also be done with curl and the token. */
 const OPERATOR = { base: '/operator/v1', keepsSession: true }
@@ -41,8 +43,10 @@ export async function signInAsOperator(token: string): Promise<void> {
 
 export async function signOutAsOperator(): Promise<void> {
   await api.delete('/operator/session', { keepsSession: true })
-  forget({ isConfigured: true, isSignedIn: false, expiresAt: null })
+  endOperatorSession()
 }
+
+export const endOperatorSession = (): void => forget({ isConfigured: true, isSignedIn: false, expiresAt: null })
 
 /** The session may end at any request: then the sign-in page is shown in place of the page. */
 async function watched<T>(request: Promise<T>): Promise<T> {
@@ -133,10 +137,15 @@ export const backgroundQuery = queryOptions({
   refetchInterval: 10_000,
 })
 
-export async function giveCredit(id: string, amountSat: number, reason: string, key: string): Promise<LedgerEntry> {
-  const entry = await post<LedgerEntry>(`/accounts/${idIn(id)}/credit`, { amountSat, reason }, key)
-  await queryClient.invalidateQueries({ queryKey: ['operator'] })
-  return entry
+export async function giveCredit(accountId: string, amountSat: number, reason: string): Promise<LedgerEntry> {
+  try {
+    return await sendOnce({ accountId, amountSat, reason }, (key) =>
+      post<LedgerEntry>(`/accounts/${idIn(accountId)}/credit`, { amountSat, reason }, key),
+    )
+  } finally {
+    // Also after a failure: it may have worked, and then the balance on the screen is the one from before.
+    void queryClient.invalidateQueries({ queryKey: ['operator'], predicate: ({ queryKey }) => queryKey[1] !== 'session' })
+  }
 }
 
 export async function createSignInLink(id: string): Promise<OneLink> {

@@ -74,13 +74,17 @@ export const paymentsQuery = (place: PaymentPlace) =>
     refetchInterval: ({ state: { data } }) => untilNext((data?.payments ?? []).map(paymentChangesAt)),
   })
 
-/** Not below `payments`, whose queries are repeated with every change: this one may read all payments of the account. */
-export const paymentTotalsQuery = (place: PaymentPlace) =>
-  queryOptions({
-    queryKey: ['payment-totals', filterOf(place)],
-    queryFn: ({ signal }) => api.get<PaymentTotals>(`/payment-totals${queryOf(filterOf(place))}`, { signal }),
-    placeholderData: keepPreviousData,
+/**
+ * Not below `payments`, whose queries are repeated with every change: this one may read all payments of the account. Sums of another selection
+ * or another day are never shown in the meantime: nobody could tell them from the new ones.
+ */
+export function paymentTotalsQuery(place: PaymentPlace, now = new Date()) {
+  const query = queryOf(filterOf(place), now)
+  return queryOptions({
+    queryKey: ['payment-totals', query],
+    queryFn: ({ signal }) => api.get<PaymentTotals>(`/payment-totals${query}`, { signal }),
   })
+}
 
 export const exportUrl = (place: PaymentPlace): string => `${API}/payments.csv${queryOf(filterOf(place))}`
 

@@ -4,7 +4,8 @@ import { badCursor } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { creatorName, eventsOfPayment, listCreatingKeys, type PaymentEvent } from '../store/payments/history.ts'
 import { findShownPayment, type PaymentDetails, type ShownPayment } from '../store/payments/payments.ts'
-import { type PaymentSelection, type PaymentTotals, searchPayments, totalPayments } from '../store/payments/search.ts'
+import { type PaymentSelection, type PaymentTotals, type Place, searchPayments, totalPayments } from '../store/payments/search.ts'
+import type { SlowReads } from '../store/slow-reads.ts'
 import { type Call, notFound } from './payments.ts'
 import { CSV_HEADER, csvLine } from './payments-csv.ts'
 
@@ -25,14 +26,18 @@ export type Creator = { id: string; kind: 'key' | 'person'; name: string | null 
 
 const PAGE_SIZE = 50
 const EXPORTED_AT_ONCE = 1_000
+/** No description contains more, and comparing with all of them would take long. An invoice may be longer. */
+const LONGEST_DESCRIPTION = 500
 const NOTHING = { count: 0, sat: 0 }
 
 /** Payments as a person looks for them: filtered, added up, exported, and one of them with its history. */
 export class PaymentSearch {
   readonly #sql: Sql
+  readonly #slowReads: SlowReads
 
-  constructor(sql: Sql) {
+  constructor(sql: Sql, slowReads: SlowReads) {
     this.#sql = sql
+    this.#slowReads = slowReads
   }
 
   async list(call: Call, { limit = PAGE_SIZE, cursor, after, ...params }: SearchParams): Promise<SearchPage> {
@@ -40,8 +45,7 @@ export class PaymentSearch {
     const selection = selectionOf(params)
     if (!selection) return { payments: [], nextCursor: null, previousCursor: null }
     // One extra row shows whether there is another page.
-    const read = (place: { before?: string; after?: string }) =>
-      searchPayments(this.#sql, call.accountId, selection, { ...place, limit: limit + 1 })
+    const read = (place: { before?: string; after?: string }) => this.#search(call, selection, { ...place, limit: limit + 1 })
 
     if (after !== undefined) {
       const rows = await read({ after })
@@ -62,21 +66,27 @@ export class PaymentSearch {
 
   async totals(call: Call, params: SelectionParams): Promise<PaymentTotals> {
     const selection = selectionOf(params)
-    if (selection) return totalPayments(this.#sql, call.accountId, selection)
+    if (selection) return this.#slowReads.run(call.accountId, (sql) => totalPayments(sql, call.accountId, selection))
     return { unpaid: NOTHING, expired: NOTHING, undelivered: NOTHING, delivering: NOTHING, delivered: NOTHING }
   }
 
   /** Lines of CSV, oldest first, read from the store while they are sent. */
   async *csv(call: Call, params: SelectionParams): AsyncGenerator<string> {
-    yield CSV_HEADER
     const selection = selectionOf(params)
-    if (!selection) return
+    if (!selection) return void (yield CSV_HEADER)
     for (let after = ''; ; ) {
-      const newestFirst = await searchPayments(this.#sql, call.accountId, selection, { after, limit: EXPORTED_AT_ONCE })
-      if (newestFirst.length > 0) yield newestFirst.reverse().map(csvLine).join('')
+      const newestFirst = await this.#search(call, selection, { after, limit: EXPORTED_AT_ONCE })
+      const lines = newestFirst.reverse().map(csvLine).join('')
+      // Not before the first read, which may fail: then the response is an error instead of an empty file.
+      if (after === '') yield CSV_HEADER + lines
+      else if (lines !== '') yield lines
       after = newestFirst.at(-1)?.id ?? after
       if (newestFirst.length < EXPORTED_AT_ONCE) return
     }
+  }
+
+  #search(call: Call, selection: PaymentSelection, place: Place): Promise<ShownPayment[]> {
+    return this.#slowReads.run(call.accountId, (sql) => searchPayments(sql, call.accountId, selection, place))
   }
 
   async get(call: Call, id: string): Promise<Omit<PaymentDetails, 'createdBy'> & { createdBy: Creator | null }> {
@@ -108,7 +118,9 @@ function selectionOf({ search, ...rest }: SelectionParams): PaymentSelection | u
   const { nodeId, keyId } = rest
   if ((nodeId !== undefined && !isId('node', nodeId)) || (keyId !== undefined && !isId('key', keyId))) return undefined
   const words = search?.trim() ?? ''
-  return words === '' ? rest : { ...rest, sought: soughtBy(words) }
+  if (words === '') return rest
+  const sought = soughtBy(words)
+  return 'text' in sought && words.length > LONGEST_DESCRIPTION ? undefined : { ...rest, sought }
 }
 
 function soughtBy(words: string): NonNullable<PaymentSelection['sought']> {

@@ -308,7 +308,13 @@ export class Nodes {
   /** For operators: restores a deleted node, which is then stopped. */
   async undelete(id: string): Promise<NodeView> {
     const { sql, config } = this.#deps
-    const row = isId('node', id) && (await undeleteNode(sql, id, config.retentionDays))
+    const row =
+      isId('node', id) &&
+      (await sql.begin(async (tx) => {
+        const restored = await undeleteNode(tx, id, config.retentionDays)
+        if (restored) await logActivity(tx, restored.accountId, 'operator', 'node.undeleted', id)
+        return restored
+      }))
     if (!row) {
       const node = isId('node', id) && (await findAnyNode(sql, id))
       // Without this, an operator who deleted the wrong node a moment ago would get 404 and think it was lost.
@@ -317,7 +323,6 @@ export class Nodes {
         throw new Problem('node_not_found', 'This node was released to another installation, so it cannot be restored.')
       throw new Problem('node_not_found', 'There is no deleted node with this id, or its retention period has ended.')
     }
-    await logActivity(sql, row.accountId, 'operator', 'node.undeleted', id)
     this.#deps.wake()
     return this.#view(row)
   }

@@ -6,8 +6,11 @@ export function csvLineOf(values: (string | number | null)[]): string {
 export const csvTime = (seconds: number | null): string | null =>
   seconds === null ? null : new Date(seconds * 1000).toISOString()
 
-/** A spreadsheet runs text that begins like a formula, and other people can influence some texts. The apostrophe makes it text. */
+/**
+ * A spreadsheet runs text that begins like a formula, and other people can influence some texts. The apostrophe makes it text. In many
+ * countries, spreadsheets split lines at semicolons, so a cell may begin after one.
+ */
 function quoted(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  const safe = text.replace(/(^|[;\t])(?=[=+\-@])/g, "$1'").replace(/^[\t\r]/, "'$&")
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -34,8 +34,12 @@ export function newId(prefix: IdPrefix, nowMs = Date.now()): string {
   return text
 }
 
+/** 42 bits of milliseconds end in the year 2109. */
+const LAST_SECOND = Math.floor(2 ** 42 / 1000)
+
 /** Sorts after every id of an earlier second, and before all others. */
-export const idsFrom = (prefix: IdPrefix, seconds: number): string => newId(prefix, seconds * 1000).slice(0, prefix.length + 9)
+export const idsFrom = (prefix: IdPrefix, seconds: number): string =>
+  newId(prefix, Math.min(seconds, LAST_SECOND) * 1000).slice(0, prefix.length + 9)
 
 export function isId(prefix: IdPrefix, text: string): boolean {
   return (

@@ -7,12 +7,13 @@ export type AccountRow = {
   emails: string[]
   creditMsat: number
   createdAt: number
+  isTreasury: boolean
   signInMethods: ('password' | 'passkey')[]
   nodes: number
 }
 
 const fields = (sql: Sql) => sql`
-  a.id, a.name, unix_seconds(a.created_at) AS "createdAt",
+  a.id, a.name, a.is_treasury AS "isTreasury", unix_seconds(a.created_at) AS "createdAt",
   ARRAY(SELECT p.email FROM people p WHERE p.account_id = a.id ORDER BY p.id) AS emails,
   (SELECT coalesce(sum(e.amount_msat), 0)::bigint FROM credit_entries e WHERE e.account_id = a.id) AS "creditMsat",
   (SELECT count(*) FROM nodes n WHERE n.account_id = a.id AND n.deleted_at IS NULL)::int AS nodes,

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { StartFault } from '../platform/start-fault.ts'
 import { isStoreDown } from '../platform/store-down.ts'
 import type { Database, Sql } from './db.ts'
+import { changeIndex, indexSteps } from './index-steps.ts'
 
 const DIRECTORY = fileURLToPath(new URL('./migrations/', import.meta.url))
 /** An arbitrary number that must be the same in every version of the service. */
@@ -17,10 +18,7 @@ const LOCK_TIMEOUT_MS = 500
 const LOCK_PATIENCE_MS = 60_000
 const LOCK_PAUSE_MS = 250
 const NO_LOCK = ['40P01', '55P03']
-/**
- * The first line of a migration that runs statement by statement, because it builds an index of a large table while others write to it
- * (CONCURRENTLY), which PostgreSQL does not do inside a transaction. It starts again after a crash, so each statement must be safe to repeat.
- */
+/** The first line of a migration that only changes indexes, CONCURRENTLY: PostgreSQL does not do that inside a transaction. */
 const WITHOUT_TRANSACTION = '-- without a transaction'
 
 export type Migration = { version: number; name: string; sql: string }
@@ -82,30 +80,31 @@ async function appliedVersions(sql: Sql): Promise<Set<number>> {
   return new Set(rows.map(({ version }) => version))
 }
 
-/** Retried while the tables are in use: each attempt blocks other users of the tables only briefly. */
 async function apply(sql: Sql, { version, name, sql: statements }: Migration): Promise<void> {
-  const deadline = Date.now() + LOCK_PATIENCE_MS
+  const isStepwise = statements.startsWith(WITHOUT_TRANSACTION)
+  for (const step of isStepwise ? indexSteps(name, statements) : []) await patiently(sql, name, () => changeIndex(sql, step))
   const record = `INSERT INTO schema_migrations (version, name) VALUES (${version}, '${name}')`
+  await patiently(sql, name, () =>
+    sql.unsafe(`BEGIN; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; ${isStepwise ? '' : statements}; ${record}; COMMIT`),
+  )
+}
+
+/** Retried while the tables are in use: each attempt blocks other users of the tables only briefly. */
+async function patiently(sql: Sql, name: string, work: () => Promise<unknown>): Promise<void> {
+  let deadline: number | undefined
   for (;;) {
     try {
-      if (statements.startsWith(WITHOUT_TRANSACTION)) await applyInSteps(sql, `${statements}\n${record}`)
-      else await sql.unsafe(`BEGIN; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; ${statements}; ${record}; COMMIT`)
+      await work()
       return
     } catch (error) {
       if (!NO_LOCK.includes((error as { code?: string }).code ?? '')) throw error
       await sql.unsafe('ROLLBACK')
+      // Building an index may take minutes before it fails for the first time.
+      deadline ??= Date.now() + LOCK_PATIENCE_MS
       if (Date.now() > deadline)
         throw new StartFault(1, `DATABASE_URL: migration ${name} cannot get a lock: its tables are in use`)
       await pause(LOCK_PAUSE_MS)
     }
-  }
-}
-
-/** Building or dropping an index CONCURRENTLY waits for transactions of others but blocks nobody, so it may wait. */
-async function applyInSteps(sql: Sql, statements: string): Promise<void> {
-  for (const statement of statements.split(/;$/m)) {
-    await sql.unsafe(`SET lock_timeout = ${/ CONCURRENTLY /.test(statement) ? 0 : LOCK_TIMEOUT_MS}`)
-    await sql.unsafe(statement)
   }
 }
 

@@ -55,7 +55,7 @@ describe('the link that is created at the first start', () => {
     const token = tokenOf(claimUrl)
     expect((await new Browser(server).me()).hasUnclaimedAccount).toBe(true)
     const info = (await inspect(token)).json()
-    expect(info).toEqual({ kind: 'claim', email: null, needsPassword: true, expiresAt: expect.any(Number) })
+    expect(info).toMatchObject({ kind: 'claim', email: null, needsPassword: true, expiresAt: expect.any(Number) })
     expect(info.expiresAt - Date.now() / 1000).toBeCloseTo(30 * 86_400, -3)
     const browser = new Browser(server)
     const answer = await accept(browser, { token, email: 'Owner@Example.com', password: PASSWORD, name: 'The owner' })
@@ -83,7 +83,7 @@ describe('an invitation', () => {
     const { token, url, expiresAt } = await newLink('/invitations')
     expect(url).toMatch(new RegExp(`^${server.url}/dashboard/link#[A-Za-z0-9_-]{43}$`))
     expect(expiresAt - Date.now() / 1000).toBeCloseTo(86_400, -2)
-    expect((await inspect(token)).json()).toEqual({ kind: 'invitation', email: null, needsPassword: true, expiresAt })
+    expect((await inspect(token)).json()).toMatchObject({ kind: 'invitation', email: null, needsPassword: true, expiresAt })
     const browser = new Browser(server)
     expect((await accept(browser, { token, email: 'guest@example.com', password: PASSWORD })).status).toBe(200)
     const { account, user } = await browser.me()
@@ -160,6 +160,20 @@ describe('a link to an account', () => {
     expect(account).toEqual({ id, name: 'made by hand' })
     expect((await server.operator('GET', `/accounts/${id}`)).json().creditSat).toBe(5)
     expect(await actionsOf(id)).toEqual([`${user.id} person.signed_up`, 'operator link.created', 'operator account.created'])
+  })
+
+  test('C86: says whom it signs in, also if the account has got an owner since the operator looked', async () => {
+    const { id } = await server.newAccount()
+    const create = async () => (await server.operator('POST', `/accounts/${id}/sign-in-link`)).json()
+    const claim = await create()
+    expect(claim).toMatchObject({ kind: 'claim', email: null })
+    const email = newEmail()
+    await accept(new Browser(server), { token: claim.url.split('#')[1], email, password: PASSWORD })
+    expect(await create()).toMatchObject({ kind: 'sign-in', email })
+    expect((await server.operator('POST', '/invitations', { json: { email } })).json()).toMatchObject({
+      kind: 'invitation',
+      email,
+    })
   })
 
   test('of two claims for one account, used concurrently, one succeeds and voids the other', async () => {

@@ -155,6 +155,15 @@ describe('payments of an account', () => {
     expect((await bob.refusal('GET', `/payments/${id}/events`))[1]).toBe('gateway_payment_not_found')
   })
 
+  test('C83: a period may end in any year, and one that no database knows is refused', async () => {
+    const all = await listed('')
+    const year = (number: number): number => Date.UTC(number, 0) / 1000
+    for (const to of [year(2110), year(2150), year(9999)]) expect(await listed(`to=${to}`)).toEqual(all)
+    expect(await listed(`from=${year(2150)}`)).toEqual([])
+    for (const path of ['/payments', '/payment-totals', '/payments.csv'])
+      expect((await ann.refusal('GET', `${path}?to=999999999999999`))[1]).toBe('bad_request')
+  })
+
   test('dashboard: pages lead there and back again, and the page before the second is the first', async () => {
     const page = (query: string) => ann.want(200, 'GET', `/payments?limit=4${query}`)
     const names = ({ payments }: { payments: { id: string }[] }) => payments.map(({ id }) => nameOf(id))
@@ -203,6 +212,25 @@ describe('one payment', () => {
     })
     await sql`UPDATE gateway_payments SET created_by = NULL WHERE id = ${tried}`
     expect((await ann.want(200, 'GET', `/payments/${tried}`)).createdBy).toBeNull()
+  })
+
+  test('C83: an invoice that is longer than any description finds its payment; a text that long finds nothing', async () => {
+    const payment = await charge(await ann.owner(), made, { description: '茶'.repeat(120) })
+    const invoice = invoiceIn(payment.challenge)
+    expect(invoice.length).toBeGreaterThan(500)
+    const found = async (search: string) => (await ann.want(200, 'GET', `/payments?search=${search}`)).payments
+    expect(await found(invoice)).toMatchObject([{ id: payment.id }])
+    expect(await found('x'.repeat(2_000))).toEqual([])
+    expect((await ann.refusal('GET', `/payments?search=${'x'.repeat(2_001)}`))[1]).toBe('bad_request')
+  })
+
+  test('dashboard: of very many events, it has the newest', async () => {
+    const id = await insert({ at: '2026-10-01T00:00:00Z', nodeId: made.node.id })
+    await sql`
+      INSERT INTO event_log (account_id, seq, id, type, at, payment_id)
+      SELECT ${ann.accountId}, 1000000 + n, 'evt_' || n, 'payment.released', now(), ${id} FROM generate_series(1, 150) n`
+    const { events } = await ann.want(200, 'GET', `/payments/${id}/events`)
+    expect([events[0].id, events.at(-1).id]).toEqual(['evt_51', 'evt_150'])
   })
 
   test('dashboard: it has its hash, receipt and events with the attempts to deliver them, and never a preimage', async () => {

@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
+import { newId } from '../../src/platform/ids.ts'
 import { newOwner } from '../support/nodes.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
@@ -66,6 +67,11 @@ test('totals by day are of days in UTC, with today last and days without anythin
   expect(days.map(({ receivedSat }: { receivedSat: number }) => receivedSat)).toEqual([0, 30, 12])
   expect(days.map(({ paymentsReceived }: { paymentsReceived: number }) => paymentsReceived)).toEqual([0, 1, 1])
   expect(days[2].accounts).toBeGreaterThan(0)
+  // Created and received long ago, and validated for the first time today.
+  const old = newId('pay', Date.now() - 40 * 86_400_000)
+  await add(old, midnight - 40 * 86_400, 5)
+  await sql`INSERT INTO paid_payments (account_id, id, actor) VALUES (${account.id}, ${old}, 'test')`
+  expect((await get('/stats/days?days=1')).days[0].paymentsPaid).toBe(days[2].paymentsPaid + 1)
   expect((await get('/stats/days')).days).toHaveLength(30)
   expect((await server.operator('GET', '/stats/days?days=91')).status).toBe(400)
 })

@@ -92,6 +92,7 @@ describe('nodes', () => {
     const owner = await newOwner(server)
     const { node } = await owner.createReady()
     const { node: other } = await owner.create()
+    expect((await get('/nodes?accountId=%00')).nodes).toEqual([])
     const list = async (query: string) => (await get(`/nodes?accountId=${owner.accountId}${query}`)).nodes
     const ids = async (query: string): Promise<string[]> => (await list(query)).map(({ id }: { id: string }) => id)
     expect(await ids('')).toEqual([node.id, other.id].sort())
@@ -105,11 +106,16 @@ describe('nodes', () => {
     expect(deleted).toMatchObject({ id: node.id, isRestorable: true, purgesAt: deleted.deletedAt + 30 * 86_400 })
     expect(deleted.accountName).toBe((await get(`/accounts/${owner.accountId}`)).name)
     expect(await ids('&state=live')).toEqual([other.id])
+    const sql = server.sql()
+    // It is restored with a line in the activity log, or not at all.
+    await sql`ALTER TABLE activity ADD CONSTRAINT unwritable CHECK (action <> 'node.undeleted') NOT VALID`
+    expect((await server.operator('POST', `/nodes/${node.id}/undelete`)).status).toBe(500)
+    expect(await ids('&state=live')).toEqual([other.id])
+    await sql`ALTER TABLE activity DROP CONSTRAINT unwritable`
     expect((await server.operator('POST', `/nodes/${node.id}/undelete`)).status).toBe(200)
     expect(await ids('&state=live')).toEqual([node.id, other.id].sort())
     const [restored] = (await list('')).filter(({ id }: { id: string }) => id === node.id)
     expect(restored).toMatchObject({ isRestorable: false, purgesAt: null, deletedAt: null })
-    const sql = server.sql()
     await sql`UPDATE nodes SET status = 'failed', failure_message = 'It broke.', next_at = now() + interval '1 hour' WHERE id = ${node.id}`
     expect(await ids('&state=failed')).toContain(node.id)
     await sql`UPDATE nodes SET deleted_at = now() - interval '31 days', desired_state = 'deleted', purging_at = now() WHERE id = ${node.id}`

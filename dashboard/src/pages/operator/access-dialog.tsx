@@ -14,11 +14,17 @@ type DialogProps = {
   create: () => Promise<OneLink>
   onClose: () => void
   children: ReactNode
-  whatNext: string
+}
+
+/** Speaks of the link that was created: since the page was loaded, the account may have got an owner. */
+export function whatNext({ kind, email }: Pick<OneLink, 'kind' | 'email'>): string {
+  if (kind === 'sign-in') return `Send this link to ${email}. Whoever opens it is signed in as ${email}.`
+  if (kind === 'claim') return 'Send this link to the future owner. Whoever opens it becomes the owner.'
+  return email === null ? 'Send this link to the person you invite.' : `Send this link to ${email}.`
 }
 
 /** The link exists only here: it is not stored, and a new one can be made at any time. */
-function LinkDialog({ title, verb, create, onClose, children, whatNext }: DialogProps) {
+function LinkDialog({ title, verb, create, onClose, children }: DialogProps) {
   const [link, setLink] = useState<OneLink | null>(null)
   const make = useAction(async () => setLink(await create()))
   return (
@@ -26,7 +32,7 @@ function LinkDialog({ title, verb, create, onClose, children, whatNext }: Dialog
       {link ? (
         <Stack gap="md">
           <p>
-            <strong>{whatNext}</strong>
+            <strong>{whatNext(link)}</strong>
           </p>
           <Snippet code={link.url} label="Link" wraps />
           <p className="note small">
@@ -80,7 +86,6 @@ export function AccessDialog({ account, onClose }: { account: OperatorAccount; o
       verb="Create sign-in link"
       create={() => createSignInLink(account.id)}
       onClose={onClose}
-      whatNext={email ? `Send this link to ${email}.` : 'Send this link to the future owner.'}
     >
       {email ? (
         <p>
@@ -91,6 +96,12 @@ export function AccessDialog({ account, onClose }: { account: OperatorAccount; o
         <p>
           This account has no owner yet. Whoever opens the link becomes its owner, with an email address and password of their
           choice. The service sends no email: you pass the link on yourself.
+        </p>
+      )}
+      {account.isTreasury && (
+        <p className="note">
+          <strong>This account receives what people pay for credit.</strong> Whoever opens the link controls its node and the
+          money on it.
         </p>
       )}
     </LinkDialog>
@@ -106,7 +117,6 @@ export function InviteDialog({ isOff, onClose }: { isOff: boolean; onClose: () =
       verb="Create invitation link"
       create={() => createInvitation(address === '' ? undefined : address)}
       onClose={onClose}
-      whatNext={address === '' ? 'Send this link to the person you invite.' : `Send this link to ${address}.`}
     >
       <p>
         This creates a link with which someone new can sign up and gets an account of their own. The service sends no email: you

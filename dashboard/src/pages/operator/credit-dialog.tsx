@@ -1,27 +1,32 @@
-import { Button, Group, Modal, NumberInput, SegmentedControl, Stack, TextInput } from '@mantine/core'
-import { useRef, useState } from 'react'
-import { freshKey } from '../../api/client.ts'
+import { Button, Checkbox, Group, Modal, NumberInput, SegmentedControl, Stack, TextInput } from '@mantine/core'
+import { useState } from 'react'
+import { type CreditAttempt, isSameCredit, openAttempts } from '../../api/credit-attempts.ts'
 import { giveCredit, type LedgerEntry, type OperatorAccountDetail } from '../../api/operator.ts'
 import { Amount } from '../../components/amount.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { sats } from '../../text/format.ts'
 
-/** Enter, check, done. The key makes a repeat after a lost response safe, and changes with what was entered. */
+/** Enter, check, done. It begins with a change whose outcome is unknown, if there is one: sent again, it happens once. */
 export function CreditDialog({ account, onClose }: { account: OperatorAccountDetail; onClose: () => void }) {
-  const [way, setWay] = useState<'give' | 'take'>('give')
-  const [amount, setAmount] = useState<number | string>('')
-  const [reason, setReason] = useState('')
+  const open = openAttempts(account.id)
+  const [first] = useState(open[0])
+  const [way, setWay] = useState<'give' | 'take'>(first && first.amountSat < 0 ? 'take' : 'give')
+  const [amount, setAmount] = useState<number | string>(first ? Math.abs(first.amountSat) : '')
+  const [reason, setReason] = useState(first?.reason ?? '')
   const [isChecking, setChecking] = useState(false)
+  const [isAnother, setAnother] = useState(false)
   const [entry, setEntry] = useState<LedgerEntry | null>(null)
-  const repeat = useRef({ of: '', key: '' })
   const amountSat = (way === 'give' ? 1 : -1) * Number(amount)
   const text = reason.trim()
-  const save = useAction(async () => {
-    const of = JSON.stringify([amountSat, text])
-    if (repeat.current.of !== of) repeat.current = { of, key: freshKey() }
-    setEntry(await giveCredit(account.id, amountSat, text, repeat.current.key))
-  })
+  const save = useAction(async () => setEntry(await giveCredit(account.id, amountSat, text)))
+  const isThis = (attempt: CreditAttempt): boolean => isSameCredit(attempt, { accountId: account.id, amountSat, reason: text })
+  const others = save.isPending ? [] : open.filter((attempt) => !isThis(attempt))
+  const isUnknown = open.some(isThis)
+  const back = () => {
+    setChecking(false)
+    setAnother(false)
+  }
   const verb = way === 'give' ? 'Give' : 'Take'
   const title = (
     <>
@@ -70,14 +75,34 @@ export function CreditDialog({ account, onClose }: { account: OperatorAccountDet
                 The balance in the ledger is <Amount sat={account.creditSat} /> now, and{' '}
                 <Amount sat={account.creditSat + amountSat} /> afterwards.
               </p>
+              {others.map((attempt) => (
+                <p className="note small" key={attempt.key}>
+                  Before, you {attempt.amountSat < 0 ? 'took' : 'gave'} <Amount sat={Math.abs(attempt.amountSat)} /> (“
+                  <bdi>{attempt.reason}</bdi>”). That may or may not have worked: look at the balance and the activity of the
+                  account.
+                </p>
+              ))}
+              {others.length > 0 && (
+                <Checkbox
+                  label="This is another change, in addition to that one"
+                  checked={isAnother}
+                  onChange={(event) => setAnother(event.currentTarget.checked)}
+                />
+              )}
               <Problem
                 error={save.error}
-                what="The credit was not changed."
+                what={isUnknown ? 'An earlier try may or may not have worked.' : 'The credit was not changed.'}
                 again="Try again: if it worked the first time, nothing happens twice."
               />
             </>
           ) : (
             <>
+              {isUnknown && (
+                <p className="note small">
+                  You sent this before, and it may or may not have worked. Send it again unchanged: if it worked the first time,
+                  nothing happens twice.
+                </p>
+              )}
               <SegmentedControl
                 aria-label="Give or take"
                 value={way}
@@ -109,10 +134,14 @@ export function CreditDialog({ account, onClose }: { account: OperatorAccountDet
             </>
           )}
           <Group justify="flex-end">
-            <Button variant="default" disabled={save.isPending} onClick={isChecking ? () => setChecking(false) : onClose}>
+            <Button variant="default" disabled={save.isPending} onClick={isChecking ? back : onClose}>
               {isChecking ? 'Back' : 'Cancel'}
             </Button>
-            <Button type="submit" loading={save.isPending} disabled={!(Number(amount) >= 1) || text === ''}>
+            <Button
+              type="submit"
+              loading={save.isPending}
+              disabled={!(Number(amount) >= 1) || text === '' || (isChecking && others.length > 0 && !isAnother)}
+            >
               {isChecking ? `${verb} ${sats(Math.abs(amountSat))}` : 'Continue'}
             </Button>
           </Group>

@@ -2,7 +2,7 @@ import '../../styles/operator.css'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { type ComponentType, useEffect } from 'react'
-import { operatorSessionQuery } from '../../api/operator.ts'
+import { endOperatorSession, operatorSessionQuery } from '../../api/operator.ts'
 import { meQuery } from '../../api/queries.ts'
 import { Page } from '../../components/layout/page.tsx'
 import { Ribbon } from '../../components/layout/ribbon.tsx'
@@ -35,6 +35,13 @@ export function OperatorPages() {
       delete document.documentElement.dataset.area
     }
   }, [])
+  const expiresAt = session.data?.expiresAt ?? null
+  // A forgotten tab must not go on showing customers' data: nothing would ask again before somebody returns to it.
+  useEffect(() => {
+    if (expiresAt === null) return
+    const timer = setTimeout(endOperatorSession, Math.max(0, expiresAt * 1000 - Date.now()))
+    return () => clearTimeout(timer)
+  }, [expiresAt])
   return (
     <>
       {session.data?.isSignedIn ? (

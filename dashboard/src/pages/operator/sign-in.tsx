@@ -48,8 +48,8 @@ export function OperatorSignIn() {
         </form>
         <Where file={me.operatorTokenFile} />
         <p className="small dim">
-          The browser does not keep the token. You are signed in for two hours. Not the operator?{' '}
-          <TextLink to="/">Go to your dashboard</TextLink>.
+          This page does not keep the token; if the browser offers to save it, refuse. You are signed in for two hours. Not the
+          operator? <TextLink to="/">Go to your dashboard</TextLink>.
         </p>
       </Gate>
     </>

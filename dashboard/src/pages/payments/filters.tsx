@@ -48,7 +48,7 @@ export function Filters() {
         leftSection={<IconSearch size={16} aria-hidden />}
         rightSection={<kbd aria-hidden>/</kbd>}
         aria-keyshortcuts="/"
-        maxLength={500}
+        maxLength={2_000}
         dir="auto"
         typed={q ?? ''}
         onTyped={(text) => set({ q: text.trim() === '' ? undefined : text })}

@@ -39,7 +39,7 @@ export function PaymentHistory({ payment }: { payment: GatewayPaymentDetails }) 
 }
 
 function Deliveries({ event: { deliveries } }: { event: PaymentEvent }) {
-  if (deliveries.length === 0) return <div className="small dim">Sent to no webhook.</div>
+  if (deliveries.length === 0) return <div className="small dim">No delivery to a webhook is recorded.</div>
   return deliveries.map((delivery) => {
     const last = delivery.attempts.at(-1)
     return (

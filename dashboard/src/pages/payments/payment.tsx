@@ -123,7 +123,7 @@ function Facts({ payment }: { payment: GatewayPaymentDetails }) {
 }
 
 function Creator({ createdBy }: Pick<GatewayPaymentDetails, 'createdBy'>) {
-  if (createdBy === null) return <>unknown: it was created before this was recorded</>
+  if (createdBy === null) return <>unknown: it was not recorded</>
   if (createdBy.kind === 'person') return <>{createdBy.name ?? 'a person'}, in this dashboard</>
   return (
     <>

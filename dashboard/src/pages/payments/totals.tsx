@@ -12,7 +12,7 @@ import { rangeName, rangeOf } from '../../text/periods.ts'
 const PAUSE_MS = 5_000
 
 export function Totals({ place, listUpdatedAt }: { place: PaymentPlace; listUpdatedAt: number }) {
-  const { data, error, dataUpdatedAt, isPlaceholderData, refetch } = useQuery(paymentTotalsQuery(place))
+  const { data, error, dataUpdatedAt, refetch } = useQuery(paymentTotalsQuery(place))
   useEffect(() => {
     // The first list and the first totals are read at the same time.
     if (dataUpdatedAt === 0 || listUpdatedAt < dataUpdatedAt + 200) return
@@ -22,7 +22,7 @@ export function Totals({ place, listUpdatedAt }: { place: PaymentPlace; listUpda
 
   if (!data && error) return <Problem error={error} what="The totals could not be loaded." onRetry={() => void refetch()} />
   return (
-    <section className={isPlaceholderData ? 'totals old' : 'totals'} aria-label="Totals" aria-busy={!data}>
+    <section className="totals" aria-label="Totals" aria-busy={!data}>
       <Figures place={place} totals={data} />
       <div className="totals-foot">
         <WhatCounts place={place} />

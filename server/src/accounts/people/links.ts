@@ -17,7 +17,7 @@ import { endTwoFactor, hasTwoFactor } from '../../store/people/two-factor.ts'
 import { FIRST_ACCOUNT_NAME } from '../accounts.ts'
 import { type Client, type Entered, emailOf, type NewPerson, newPasswordOf, type SignIn } from './sign-in.ts'
 
-export type NewLink = { url: string; expiresAt: number }
+export type NewLink = { url: string; expiresAt: number; kind: LinkKind; email: string | null }
 export type LinkInfo = {
   kind: LinkKind
   email: string | null
@@ -77,12 +77,9 @@ export class Links {
         'Invitations are disabled because REGISTRATION is off. You can still create a sign-in link for an existing account.',
       )
     const { token, url } = this.#newToken()
-    const { expiresAt } = await insertInvitation(this.#sql, {
-      hash: hashOf(token),
-      email: email === undefined ? undefined : emailOf(email),
-      seconds: DAY_SECONDS,
-    })
-    return { url, expiresAt }
+    const invited = email === undefined ? undefined : emailOf(email)
+    const { expiresAt } = await insertInvitation(this.#sql, { hash: hashOf(token), email: invited, seconds: DAY_SECONDS })
+    return { url, expiresAt, kind: 'invitation', email: invited ?? null }
   }
 
   async inspect(token: string): Promise<LinkInfo> {
@@ -148,7 +145,7 @@ export class Links {
     const isAccount = isId('acct', accountId)
     const link = isAccount ? await insertAccountLink(this.#sql, { hash: hashOf(token), accountId, seconds, actor }) : undefined
     if (!link) throw noSuchAccount()
-    return { url, expiresAt: link.expiresAt }
+    return { url, ...link }
   }
 
   #newToken(): { token: string; url: string } {

@@ -1,4 +1,3 @@
-import { idsFrom } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
 
 export type DayRow = {
@@ -10,14 +9,11 @@ export type DayRow = {
   paymentsPaid: number
 }
 
-const DAY = 86_400
-
 /**
- * The last days in UTC, today included. Payments are read account by account: each read is one range of an index, so the cost depends on
- * these days, not on the whole history. An id begins with its creation time, and nothing is paid a day after its creation.
+ * The last days in UTC, today included. Received payments are read account by account, each by one range of an index. Validated ones are
+ * all read, as for the totals on the same page: a credential may be validated for the first time years after its payment was created.
  */
 export async function dailyTotals(sql: Sql, count: number): Promise<DayRow[]> {
-  const oldestId = idsFrom('pay', Math.floor(Date.now() / 1000) - (count + 1) * DAY)
   return sql<DayRow[]>`
     WITH today AS (SELECT date_trunc('day', now() AT TIME ZONE 'UTC') AS day),
     days AS (SELECT generate_series(day - ${count - 1} * interval '1 day', day, interval '1 day') AS day FROM today),
@@ -29,9 +25,8 @@ export async function dailyTotals(sql: Sql, count: number): Promise<DayRow[]> {
     received AS (SELECT p.day, sum(p.count) AS count, sum(p.sat) AS sat FROM since, accounts a CROSS JOIN LATERAL (
         SELECT date_trunc('day', settled_at AT TIME ZONE 'UTC') AS day, count(*) AS count, sum(amount_sat) AS sat FROM gateway_payments
         WHERE account_id = a.id AND settled_at >= since.at GROUP BY 1) p GROUP BY p.day),
-    paid AS (SELECT p.day, sum(p.count) AS count FROM since, accounts a CROSS JOIN LATERAL (
-        SELECT date_trunc('day', paid_at AT TIME ZONE 'UTC') AS day, count(*) AS count FROM paid_payments
-        WHERE account_id = a.id AND id >= ${oldestId} AND paid_at >= since.at GROUP BY 1) p GROUP BY p.day)
+    paid AS (SELECT date_trunc('day', paid_at AT TIME ZONE 'UTC') AS day, count(*) AS count FROM paid_payments, since
+      WHERE paid_at >= since.at GROUP BY 1)
     SELECT unix_seconds(days.day AT TIME ZONE 'UTC') AS at, coalesce(accounts_made.count, 0)::int AS accounts,
            coalesce(nodes_made.count, 0)::int AS nodes, coalesce(received.count, 0)::int AS "paymentsReceived",
            coalesce(received.sat, 0)::bigint AS "receivedSat", coalesce(paid.count, 0)::int AS "paymentsPaid"

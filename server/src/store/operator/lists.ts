@@ -32,7 +32,8 @@ export async function listPage<P extends ListParams, R extends { id: string }>(
   if (cursor !== undefined && !isId(prefix, cursor)) throw badCursor()
   // PostgreSQL has no NUL in texts, so nothing can contain one.
   const trimmed = search?.trim() || undefined
-  if (trimmed?.includes('\0')) return { items: [], nextCursor: null }
+  if (Object.values(params).some((value) => typeof value === 'string' && value.includes('\0')))
+    return { items: [], nextCursor: null }
   const rows = await list({ ...params, search: trimmed, limit: limit === undefined ? undefined : limit + 1 })
   if (limit === undefined || rows.length <= limit) return { items: rows, nextCursor: null }
   const items = rows.slice(0, limit)

@@ -20,16 +20,17 @@ export type PaymentEvent = {
 /** More than a payment can have, unless it was released again and again. */
 const MOST_EVENTS = 100
 
-/** Oldest first, as long as events are kept. */
+/** The newest, in the order in which they happened; as long as events are kept. */
 export async function eventsOfPayment(sql: Sql, accountId: string, paymentId: string): Promise<PaymentEvent[]> {
-  return sql<PaymentEvent[]>`
+  const newestFirst = await sql<PaymentEvent[]>`
     SELECT e.id, e.type, unix_seconds(e.at) AS "createdAt", e.data ->> 'reason' AS reason,
            coalesce((SELECT jsonb_agg(jsonb_build_object('webhookId', w.id, 'url', w.url, 'status', d.status,
                                                          'nextAttemptAt', unix_seconds(d.next_at), 'attempts', d.attempts) ORDER BY w.id)
                      FROM webhooks w JOIN webhook_deliveries d ON d.webhook_id = w.id AND d.seq = e.seq
                      WHERE w.account_id = ${accountId} AND w.deleted_at IS NULL), '[]') AS deliveries
     FROM (SELECT * FROM event_log WHERE payment_id = ${paymentId} OFFSET 0) e
-    WHERE e.account_id = ${accountId} ORDER BY e.seq LIMIT ${MOST_EVENTS}`
+    WHERE e.account_id = ${accountId} ORDER BY e.seq DESC LIMIT ${MOST_EVENTS}`
+  return newestFirst.reverse()
 }
 
 /** Who created a payment: an API key, also a revoked one, or a person. Undefined: no such key or person in this account. */

@@ -25,6 +25,9 @@ export type PaymentSelection = {
   sought?: { idBeginning: string } | { paymentHash: Buffer } | { text: string }
 }
 
+/** Where a page begins: payments older than `before`, or newer than `after`. */
+type Start = { before?: string | undefined; after?: string | undefined }
+
 /** The greatest character of an id. */
 const LAST_CHARACTER = 'z'
 const ID_LENGTH = 24
@@ -33,12 +36,16 @@ const ID_LENGTH = 24
 const firstId = (from: number): string => idsFrom('pay', Math.max(0, from - HOUR_SECONDS))
 const lastId = (to: number): string => idsFrom('pay', to + HOUR_SECONDS)
 
+/** On both sides of a join: neither side is read beyond the page that a list or an export has reached. */
+const beyond = (sql: Sql, { before, after }: Start) =>
+  sql`${before === undefined ? sql`` : sql`AND id < ${before}`} ${after === undefined ? sql`` : sql`AND id > ${after}`}`
+
 /** Conditions on `gateway_payments`, which its index of listed payments can answer alone. */
-function conditions(sql: Sql, accountId: string, selection: PaymentSelection) {
+function conditions(sql: Sql, accountId: string, selection: PaymentSelection, start: Start) {
   const { state, status, nodeId, protocol, keyId, minAmountSat, maxAmountSat, from, to, sought } = selection
   const isUnsettled = state === 'unpaid' || state === 'expired'
   return sql`
-    account_id = ${accountId}
+    account_id = ${accountId} ${beyond(sql, start)}
     ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
     ${protocol === undefined ? sql`` : sql`AND protocol = ${protocol}`}
     ${keyId === undefined ? sql`` : sql`AND created_by = ${keyId}`}
@@ -80,13 +87,13 @@ function matches(sql: Sql, accountId: string, sought: NonNullable<PaymentSelecti
  * that by looking up each payment, or reading all claims for each: it would if it expected few payments, and a word may match all of them.
  * So there are rows without a payment, too.
  */
-const withClaims = (sql: Sql, accountId: string, selection: PaymentSelection) => {
+const withClaims = (sql: Sql, accountId: string, selection: PaymentSelection, start: Start) => {
   const { from, to } = selection
   return sql`
-    (SELECT id, amount_sat, settled_at, expires_at FROM gateway_payments WHERE ${conditions(sql, accountId, selection)}) payment
+    (SELECT id, amount_sat, settled_at, expires_at FROM gateway_payments WHERE ${conditions(sql, accountId, selection, start)}) payment
     FULL JOIN (
       SELECT id, true AS is_claimed, held_until FROM paid_payments
-      WHERE account_id = ${accountId} AND redeemed_at IS NOT NULL AND (held_until IS NULL OR held_until > now())
+      WHERE account_id = ${accountId} ${beyond(sql, start)} AND redeemed_at IS NOT NULL AND (held_until IS NULL OR held_until > now())
         ${from === undefined ? sql`` : sql`AND id >= ${firstId(from)}`} ${to === undefined ? sql`` : sql`AND id < ${lastId(to)}`}
     ) claim USING (id)`
 }
@@ -114,8 +121,7 @@ export async function searchPayments(
   const isForward = after !== undefined
   return sql<ShownPayment[]>`
     WITH page AS MATERIALIZED (
-      ${selected(sql, accountId, selection)}
-        ${before === undefined ? sql`` : sql`AND id < ${before}`} ${isForward ? sql`AND id > ${after}` : sql``}
+      ${selected(sql, accountId, selection, { before, after })}
       ORDER BY id ${isForward ? sql`` : sql`DESC`} LIMIT ${limit}
     )
     SELECT ${shownColumns(sql)} FROM (
@@ -127,11 +133,11 @@ export async function searchPayments(
 }
 
 /** OFFSET 0 keeps the condition outside, where it cannot turn the FULL JOIN into another. */
-function selected(sql: Sql, accountId: string, selection: PaymentSelection) {
+function selected(sql: Sql, accountId: string, selection: PaymentSelection, start: Start) {
   const { state } = selection
   if (state === undefined || state === 'received' || state === 'unpaid' || state === 'expired')
-    return sql`SELECT id FROM gateway_payments WHERE ${conditions(sql, accountId, selection)}`
-  return sql`SELECT id FROM (SELECT * FROM ${withClaims(sql, accountId, selection)} OFFSET 0) payment WHERE ${hasState(sql, state)}`
+    return sql`SELECT id FROM gateway_payments WHERE ${conditions(sql, accountId, selection, start)}`
+  return sql`SELECT id FROM (SELECT * FROM ${withClaims(sql, accountId, selection, start)} OFFSET 0) payment WHERE ${hasState(sql, state)}`
 }
 
 export type Total = { count: number; sat: number }
@@ -148,7 +154,7 @@ export async function totalPayments(sql: Sql, accountId: string, selection: Paym
   const [row] = await sql<PaymentTotals[]>`
     SELECT ${total('unpaid')} AS unpaid, ${total('expired')} AS expired, ${total('undelivered')} AS undelivered,
            ${total('delivering')} AS delivering, ${total('delivered')} AS delivered
-    FROM ${withClaims(sql, accountId, selection)}`
+    FROM ${withClaims(sql, accountId, selection, {})}`
   if (!row) throw new Error('a sum returned no row')
   return row
 }

@@ -15,8 +15,8 @@ const fields = (sql: Sql) => sql`
 export async function insertAccountLink(
   sql: Sql,
   link: { hash: Buffer; accountId: string; seconds: number; actor: string },
-): Promise<{ expiresAt: number } | undefined> {
-  const [row] = await sql<{ expiresAt: number }[]>`
+): Promise<Omit<LinkRow, 'accountId'> | undefined> {
+  const [row] = await sql<Omit<LinkRow, 'accountId'>[]>`
     WITH link AS (
       INSERT INTO links AS l (token_hash, kind, account_id, expires_at)
       SELECT ${link.hash}, CASE WHEN EXISTS (SELECT 1 FROM people p WHERE p.account_id = a.id) THEN 'sign-in' ELSE 'claim' END,
@@ -27,7 +27,8 @@ export async function insertAccountLink(
       INSERT INTO activity (account_id, actor, action, detail)
       SELECT account_id, ${link.actor}, 'link.created', jsonb_build_object('kind', kind) FROM link
     )
-    SELECT unix_seconds(expires_at) AS "expiresAt" FROM link`
+    SELECT kind, unix_seconds(expires_at) AS "expiresAt", (SELECT p.email FROM people p WHERE p.account_id = link.account_id) AS email
+    FROM link`
   return row
 }
 

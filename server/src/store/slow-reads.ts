@@ -1,0 +1,80 @@
+import { Problem } from '../problems.ts'
+import type { Database, Sql } from './db.ts'
+
+const TIMEOUT_MS = 5_000
+const MAX_RUNNING = 3
+const MAX_WAITING_OF_ACCOUNT = 10
+const QUERY_CANCELED = '57014'
+
+export type SlowReadLimits = { timeoutMs: number; maxRunning: number; maxWaitingOfAccount: number }
+
+/**
+ * Reads whose cost depends on what an account stores and asks for, such as a search. They get few of the connections, so that payments of
+ * everyone else go on: one at a time for each account, a few in all, and none for long. Accounts take turns.
+ */
+export class SlowReads {
+  readonly #database: Database
+  readonly #limits: SlowReadLimits
+  readonly #running = new Set<string>()
+  /** Of each account. The account whose turn comes first is first. */
+  readonly #waiting = new Map<string, (() => void)[]>()
+
+  constructor(database: Database, limits: Partial<SlowReadLimits> = {}) {
+    this.#database = database
+    this.#limits = {
+      timeoutMs: TIMEOUT_MS,
+      maxRunning: MAX_RUNNING,
+      maxWaitingOfAccount: MAX_WAITING_OF_ACCOUNT,
+      ...limits,
+    }
+  }
+
+  async run<T>(accountId: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+    await this.#enter(accountId)
+    try {
+      return await this.#database.beginAs('READ ONLY', async (sql) => {
+        await sql.unsafe(`SET LOCAL statement_timeout = ${this.#limits.timeoutMs}`)
+        return work(sql)
+      })
+    } catch (error) {
+      throw (error as { code?: unknown }).code === QUERY_CANCELED ? tookTooLong() : error
+    } finally {
+      this.#running.delete(accountId)
+      this.#letNextIn()
+    }
+  }
+
+  async #enter(accountId: string): Promise<void> {
+    const queue = this.#waiting.get(accountId) ?? []
+    if (queue.length >= this.#limits.maxWaitingOfAccount) throw tooMany()
+    await new Promise<void>((resolve) => {
+      queue.push(resolve)
+      this.#waiting.set(accountId, queue)
+      this.#letNextIn()
+    })
+  }
+
+  #letNextIn(): void {
+    if (this.#running.size >= this.#limits.maxRunning) return
+    for (const [accountId, queue] of this.#waiting) {
+      if (this.#running.has(accountId)) continue
+      const enter = queue.shift()
+      // To the end of the map: it is the turn of others now.
+      this.#waiting.delete(accountId)
+      if (queue.length > 0) this.#waiting.set(accountId, queue)
+      this.#running.add(accountId)
+      enter?.()
+      return
+    }
+  }
+}
+
+const tookTooLong = (): Problem =>
+  new Problem('service_unavailable', 'This takes too long. Narrow it down, for example to a shorter period.', {
+    headers: { 'retry-after': '5' },
+  })
+
+const tooMany = (): Problem =>
+  new Problem('service_unavailable', 'Too many searches of this account are waiting. Try again in a few seconds.', {
+    headers: { 'retry-after': '5' },
+  })
