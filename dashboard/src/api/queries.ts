@@ -77,7 +77,6 @@ export const keysQuery = queryOptions({
   queryFn: async ({ signal }) => (await api.get<{ keys: ApiKey[] }>('/keys', { signal })).keys,
 })
 
-
 export const webhooksQuery = queryOptions({
   queryKey: ['webhooks'],
   queryFn: async ({ signal }) => (await api.get<{ webhooks: Webhook[] }>('/webhooks', { signal })).webhooks,
