@@ -87,7 +87,7 @@ describe.skipIf(!process.env.FULL)('Cloudflare Workers', () => {
   })
 
   test.each(DATES)('D13: the Worker in docs/paywall.md sells, and says `client` without its key (%s)', async (date) => {
-    const [, program = ''] = /\n(\/\/ worker\.ts\n[^]*?)```/.exec(readFileSync(join(root, 'docs/paywall.md'), 'utf8')) ?? []
+    const [, program = ''] = /\n(\/\/ worker\.ts\n[\s\S]*?)```/.exec(readFileSync(join(root, 'docs/paywall.md'), 'utf8')) ?? []
     const script = await bundled(program)
     const worker = await start(script, date, bindings())
     try {
