@@ -186,5 +186,7 @@ const REASONS: Record<string, string> = {
   ENOTDIR: 'part of the path is not a directory',
   ENOSPC: 'the disk is full',
   EROFS: 'the file system is read-only',
+  EADDRINUSE: 'the port is already in use',
+  EADDRNOTAVAIL: 'this machine does not have the address',
 }
 export const reasonOf = ({ code = '' }: NodeJS.ErrnoException): string => REASONS[code] ?? code

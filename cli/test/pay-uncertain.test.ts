@@ -244,6 +244,55 @@ test('an empty credential file, which a killed run left, is used', async () => {
   expect(read(FILE).credential).toBe(CREDENTIAL)
 })
 
+describe('a file that the program itself has named', () => {
+  const place = `${STATE}/${HASH}.json`
+  const left = (credential: string): object => leave(place, { credential })
+
+  test('is removed when its payment is used up', async () => {
+    left('Payment abc')
+    expect(await run(pays('--credential-file', place))).toMatchObject({ code: 0, stdout: GOODS })
+    expect([presented(), existsSync(place)]).toEqual([['Payment abc'], false])
+  })
+
+  test.each<[string, string, string[]]>([
+    ['an L402 credential, which may be good for more', 'L402 abc:def', []],
+    ['a HEAD request, which uses nothing up', 'Payment abc', ['--method', 'HEAD']],
+  ])('stays after %s', async (_name, credential, more) => {
+    const document = left(credential)
+    expect((await run(pays('--credential-file', place, ...more))).code).toBe(0)
+    expect(read(place)).toEqual(document)
+  })
+
+  test('stays if the seller refuses it', async () => {
+    const document = left('Payment abc')
+    toCredential = inOrder({ status: 402, headers: { 'www-authenticate': challenge } })
+    expect((await run(pays('--credential-file', place))).code).toBe(8)
+    expect(read(place)).toEqual(document)
+  })
+
+  test('a file that the user has named stays', async () => {
+    const document = leave(FILE, { credential: 'Payment abc' })
+    expect((await run(resumes())).code).toBe(0)
+    expect(read(FILE)).toEqual(document)
+  })
+})
+
+test('without a terminal, a paid request that has to be repeated is one line on stderr, however often', async () => {
+  toCredential = inOrder('cut', { status: 503 }, { body: GOODS })
+  const { code, stdout, stderr } = await run(pays())
+  expect([code, stdout]).toEqual([0, GOODS])
+  const [first, ...rest] = stderr
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(first.retrying.message).toBe(
+    `${new URL(shop.url).host} did not respond. You paid, so the request is repeated for at most 90 s.`,
+  )
+  expect(first.retrying.credentialFile).toBe(`${STATE}/${HASH}.json`)
+  expect(rest).toMatchObject([{ paid: { amountSat: 10 } }])
+  expect(stderr).not.toContain(PREIMAGE)
+})
+
 describe('a response that cannot be written', () => {
   const message = 'You paid, but the response could not be written: the disk is full.'
 

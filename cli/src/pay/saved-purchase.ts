@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { CredentialHeader } from '../../../protocol/src/offers.ts'
 import type { Credential } from '../../../sdk/src/buy/request.ts'
 import { usage } from '../failure.ts'
@@ -41,6 +41,11 @@ export class SavedPurchase {
 
   get path(): string {
     return this.#file.path
+  }
+
+  /** Whether this program chose the place, so that nobody else counts on the file. */
+  get isOurs(): boolean {
+    return resolve(dirname(this.path)) === resolve(statePath('paid'))
   }
 
   /** Reads the purchase of an earlier run. Its credential must not be sent to any other server. */
@@ -107,6 +112,11 @@ export class SavedPurchase {
 
   remove(): void {
     this.#file.remove()
+  }
+
+  /** Unless the file has another purchase by now, of a run that took this one for dead. */
+  removeUsedUp(): void {
+    if (readDocument(this.path)?.paymentHash === this.purchase.paymentHash) this.remove()
   }
 }
 

@@ -73,7 +73,7 @@ export class PaidRoute {
       ...{ publicUrl, maxBodyBytes, maxOpenVisits, onEvent, patienceMs },
     }
     if (documents) advertise(paywall, documents.link)
-    this.#gate = new Gate(paywall)
+    this.#gate = new Gate(paywall, 'proxy')
   }
 
   ready(): Promise<void> {

@@ -37,6 +37,8 @@ export type ProxyServer = {
   ready(): Promise<void>
   /** Rejects if the upstream does not accept a connection, or its certificate is not valid. */
   reachUpstream(): Promise<void>
+  /** How many requests and WebSockets are in progress. */
+  readonly inProgress: number
   /** Stops listening, waits for responses in progress, and tells the gateway what was delivered. */
   close(options?: { graceMs?: number }): Promise<void>
 }
@@ -106,6 +108,12 @@ class PaidProxy implements ProxyServer {
 
   reachUpstream(): Promise<void> {
     return this.#upstream.reach()
+  }
+
+  get inProgress(): number {
+    const served = new Set<unknown>([...this.#tunnels, ...[...this.#responses].map((response) => response.socket ?? response)])
+    // The upstream may still work for a customer who has left.
+    return Math.max(served.size, this.#forwardings.size)
   }
 
   async close({ graceMs = GRACE_MS }: { graceMs?: number } = {}): Promise<void> {
@@ -235,7 +243,7 @@ class PaidProxy implements ProxyServer {
   }
 
   #fail(response: ServerResponse, error: unknown): void {
-    warn('proxy', `A request failed: ${error instanceof Error ? error.message : String(error)}`)
+    warn('proxy', `A request failed: ${error instanceof Error ? error.message : String(error)}`, 'proxy')
     if (response.headersSent) response.destroy()
     else respond(response, refusal(500, 'The request could not be handled.'))
   }

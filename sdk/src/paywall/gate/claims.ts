@@ -1,7 +1,7 @@
 import type { Boltyard } from '../../boltyard.ts'
 import { BoltyardError } from '../../errors.ts'
 import { pause } from '../../waiting.ts'
-import { warn } from '../trouble.ts'
+import { type Speaker, warn } from '../trouble.ts'
 import { type ClaimedDelivery, Confirmations } from './confirmations.ts'
 
 const ATTEMPT_MS = 5_000
@@ -20,13 +20,15 @@ export type WaitUntil = (work: Promise<unknown>) => void
 export class Claims {
   readonly #client: Boltyard
   readonly #holdMs: number
+  readonly #speaker: Speaker
   readonly #confirmations: Confirmations
   readonly #releasing = new Map<string, Promise<void>>()
 
-  constructor(client: Boltyard, holdSeconds: number) {
+  constructor(client: Boltyard, holdSeconds: number, speaker: Speaker = 'paywall') {
     this.#client = client
     this.#holdMs = holdSeconds * 1000
-    this.#confirmations = new Confirmations(client)
+    this.#speaker = speaker
+    this.#confirmations = new Confirmations(client, speaker)
   }
 
   /** Starts a delivery, which ends with `confirm` or `fail`. */
@@ -102,6 +104,7 @@ export class Claims {
         warn(
           `not_released ${code}`,
           `A failed delivery could not be released, so its customer cannot use the payment again yet. ${message}`,
+          this.#speaker,
         )
         if (status === 400 || status === 404 || Date.now() + pauseMs > end) return
       }

@@ -21,7 +21,7 @@ import { type EventDetail, type PaywallEvent, tell } from '../events.ts'
 import { protocolsOf } from '../offer.ts'
 import { checkOptions, isL402Reusable, type PaywallOptions } from '../options.ts'
 import { constantTermsOf, type Terms, termsOf } from '../terms.ts'
-import { adviceFor, warn } from '../trouble.ts'
+import { adviceFor, type Speaker, warn } from '../trouble.ts'
 import { verdictOf } from '../verdict.ts'
 import type { Visit } from '../visit.ts'
 import { Challenges, type Refused, unboundAnswer } from './challenges.ts'
@@ -66,19 +66,22 @@ export class Gate<R> {
   readonly #claims: Claims
   readonly #redemptions: Redemptions
   readonly #challenges: Challenges<R>
+  readonly #speaker: Speaker
   readonly #verified = new VerifiedCredentials()
 
-  constructor(options: PaywallOptions<R>) {
+  constructor(options: PaywallOptions<R>, speaker: Speaker = 'paywall') {
     checkOptions(options)
     this.#options = options
+    this.#speaker = speaker
     this.#protocols = protocolsOf(options)
     this.#client = options.client ?? new Boltyard({ maxConcurrency: AT_ONCE })
     this.#patienceMs = options.patienceMs ?? PATIENCE_MS
     this.#isL402Reusable = isL402Reusable(options)
     const holdSeconds = options.holdSeconds ?? HOLD_SECONDS
-    this.#claims = new Claims(this.#client, holdSeconds)
+    this.#claims = new Claims(this.#client, holdSeconds, speaker)
     this.#redemptions = new Redemptions(this.#client, this.#claims, { patienceMs: this.#patienceMs, holdSeconds })
-    this.#challenges = new Challenges(this.#client, this.#patienceMs, options, (terms, detail) => this.#tell(terms, detail))
+    const notify = (terms: Terms, detail: EventDetail): void => this.#tell(terms, detail)
+    this.#challenges = new Challenges(this.#client, this.#patienceMs, options, notify, speaker)
   }
 
   /** A reusable credential that was validated recently passes synchronously: the most common case in a shop that has them. */
@@ -133,7 +136,7 @@ export class Gate<R> {
       if (this.#protocols.includes('x402')) await this.#client.payments.create({ ...params, protocol: 'x402', x402: CHECK })
       else await this.#client.payments.create(params)
     } catch (error) {
-      throw new Error(`The paywall is not ready. ${adviceFor(error, nodeId)}`, { cause: error })
+      throw new Error(`The ${this.#speaker} is not ready. ${adviceFor(error, nodeId, this.#speaker)}`, { cause: error })
     }
   }
 
@@ -297,7 +300,7 @@ export class Gate<R> {
   }
 
   #unbound(terms: Terms, why: Unbound): Decision {
-    return this.#conflict(terms, undefined, why, unboundAnswer(why, this.#options, true))
+    return this.#conflict(terms, undefined, why, unboundAnswer(why, this.#options, true, this.#speaker))
   }
 
   #unavailable(terms: Terms, credential: Credential | undefined, error: unknown): Decision {
@@ -305,7 +308,8 @@ export class Gate<R> {
       error instanceof BoltyardError ? error : { code: 'unexpected', message: String(error), requestId: undefined }
     const presented = credential === undefined || credential.protocol === 'x402' ? undefined : paymentIdOf(credential.text)
     this.#tell(terms, { type: 'unavailable', code, message, presented, requestId })
-    if (!isCustomers(error)) warn(causeOf(error, terms), adviceFor(error, terms.nodeId))
+    const speaker = this.#speaker
+    if (!isCustomers(error)) warn(causeOf(error, terms), adviceFor(error, terms.nodeId, speaker), speaker)
     const seconds = (error instanceof RateLimitError && error.retryAfterSeconds) || RETRY_AFTER_SECONDS
     return { pass: false, ...unavailable(credential !== undefined, seconds) }
   }

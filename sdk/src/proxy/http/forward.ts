@@ -82,7 +82,10 @@ class Forwarding {
   #wait(): void {
     const { firstByteMs } = this.#passage
     if (this.#timer) return void this.#timer.refresh()
-    this.#timer = setTimeout(() => this.#refuse(504, `The upstream did not respond within ${firstByteMs} ms.`), firstByteMs)
+    this.#timer = setTimeout(() => {
+      this.#warnOfUndelivered(`The upstream did not respond within ${firstByteMs} ms`)
+      this.#refuse(504, `The upstream did not respond within ${firstByteMs} ms.`)
+    }, firstByteMs)
   }
 
   #sent({ length }: Buffer): void {
@@ -106,6 +109,7 @@ class Forwarding {
       this.#cut(error)
     })
     const { statusCode = 502 } = answer
+    if (statusCode >= 500) this.#warnOfUndelivered(`The upstream responded with ${statusCode}`)
     // Some upstreams send a body here too, which would be read as the next response on this connection.
     const isBodiless = request.method === 'HEAD' || statusCode === 204 || statusCode === 304
     if (isBodiless && this.#outgoing) this.#outgoing.shouldKeepAlive = false
@@ -152,8 +156,19 @@ class Forwarding {
     // The upstream closed an idle connection at the moment we used it. Only what is safe to repeat is sent again.
     const isRepeatable = (request.method === 'GET' || request.method === 'HEAD') && !hasBody(request)
     if (isStale && isRepeatable && !isFresh && !this.#hasLeft) return this.#send(true)
-    if (!this.#hasLeft) warn(`upstream ${error.code}`, `The upstream could not be reached: ${error.code ?? error.message}`)
+    if (!this.#hasLeft)
+      warn(`upstream ${error.code}`, `The upstream could not be reached: ${error.code ?? error.message}`, 'proxy')
     this.#refuse(502, 'The upstream could not be reached.')
+  }
+
+  /** Someone has paid and got nothing. Without the query, which may contain secrets. */
+  #warnOfUndelivered(what: string): void {
+    const { request, url, delivery } = this.#passage
+    if (!delivery) return
+    const path = url.split('?')[0]
+    const text = `${what} to a paid ${request.method} ${path}. ${delivery.payment.id} can be used again.`
+    // One line per payment and minute: a credential that can be reused must not flood the log.
+    warn(`${what} ${delivery.payment.id}`, text, 'proxy')
   }
 
   /** Not for the customer: they can send the same credential again. */
