@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, wr
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { NOWHERE } from '../../server/test/support/payments.ts'
 import { home, inHome, run } from './harness.ts'
+import { nowSeconds } from './invoices.ts'
 import {
   challengeOf,
   couldNot,
@@ -58,7 +59,17 @@ const read = (path: string): any => JSON.parse(readFileSync(path, 'utf8'))
 /** What an interrupted run left behind. */
 function leave(
   path: string,
-  { timestamp, ...more }: { timestamp?: number; credential?: string; nodeUrl?: string; challenge?: string; header?: string } = {},
+  {
+    timestamp,
+    ...more
+  }: {
+    timestamp?: number
+    credential?: string
+    nodeUrl?: string
+    challenge?: string
+    header?: string
+    paymentHash?: string
+  } = {},
 ): object {
   mkdirSync(STATE, { recursive: true })
   const left = {
@@ -365,6 +376,46 @@ describe('two runs with one credential file', () => {
     expect([code, error().code]).toEqual([1, 'payment_failed'])
     expect(read(FILE).credential).toBe(CREDENTIAL)
     rmSync(locks, { recursive: true })
+  })
+})
+
+describe('a run that was taken for dead', () => {
+  const OTHER = 'cd'.repeat(32)
+  const locks = `${home}/.local/state/boltyard/locks`
+
+  /** Another run takes the lock, and leaves its own purchase in the file. */
+  function replaced(more: Parameters<typeof leave>[1]): void {
+    for (const name of readdirSync(locks)) writeFileSync(`${locks}/${name}`, '{"token":"other","isReleased":true}')
+    leave(FILE, more)
+  }
+
+  test('while it asks the shop again does not replace the credential of the run that has taken over', async () => {
+    leave(FILE, { timestamp: nowSeconds - 20_000 })
+    const { reply } = shop
+    shop.reply = (got) => {
+      replaced({ credential: CREDENTIAL })
+      return reply(got)
+    }
+    const { code, error } = await run(resumes())
+    shop.reply = reply
+    rmSync(locks, { recursive: true })
+    expect([read(FILE).credential, payments()]).toEqual([CREDENTIAL, 0])
+    expect([code, error().code]).toEqual([8, 'purchase_in_progress'])
+  })
+
+  test('while it pays leaves the purchase of the other run in the file, and keeps its own elsewhere', async () => {
+    payInvoice = () => {
+      replaced({ paymentHash: OTHER })
+      return SENT
+    }
+    toCredential = inOrder({ status: 404 }, { body: GOODS })
+    const { error } = await run(resumes())
+    rmSync(locks, { recursive: true })
+    expect([read(FILE).paymentHash, read(FILE).credential]).toEqual([OTHER, undefined])
+    const { credentialFile } = error()
+    expect(read(credentialFile).credential).toBe(CREDENTIAL)
+    expect(await run(pays('--credential-file', credentialFile))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(payments()).toBe(1)
   })
 })
 

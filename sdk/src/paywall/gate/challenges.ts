@@ -88,12 +88,12 @@ export class Challenges<R> {
     return isPage && accept ? asPage(answer, terms, payments, { accept, requiresAuth: requiresAuth === true }) : answer
   }
 
-  /** Binds an x402 payment to the visit's request. `hasCredential`: one is presented. */
-  bind(visit: Visit<R>, hasCredential: boolean): Promise<Bound> {
+  /** Binds an x402 payment to the visit's request. `isProven`: one is presented, with its proof. */
+  bind(visit: Visit<R>, isProven: boolean): Promise<Bound> {
     const { publicUrl, maxBodyBytes = MAX_BODY_BYTES } = this.#options
     const known = this.#bound.get(visit)
     if (known) return known.bound
-    const memory = new BodyMemory(maxBodyBytes, hasCredential)
+    const memory = new BodyMemory(maxBodyBytes, isProven)
     // After a delivery has begun too: a handler may never end a response that nobody is there to get.
     visit.signal?.addEventListener('abort', () => memory.release(), { once: true })
     const url = typeof publicUrl === 'function' ? { whole: publicUrl(visit.request) } : publicUrl && { base: publicUrl }

@@ -10,7 +10,7 @@ const LONGEST_PAUSE_MS = 15_000
 /** Bounds the memory that visitors can use up while the gateway is unreachable. Claims beyond the limit are not released, but lapse. */
 const MOST_RELEASING = 1_000
 const LONGEST_REASON = 200
-/** When to check whether a response has started, as fractions of the hold. The first two leave time to retry a confirmation. */
+/** When to check whether a claim must be kept, as fractions of the hold. The first two leave time to retry a confirmation. */
 const LOOKS = [0.75, 0.875, 1]
 
 /** A worker's `waitUntil`: keeps work alive after the response, when the runtime would otherwise stop it. */
@@ -37,12 +37,12 @@ export class Claims {
   }
 
   /**
-   * Before the hold ends, confirms a response that has started. Otherwise a slow reader could be served again for the same payment each
-   * time the hold lapses. If the shop aborts the response later, the payment is still released. Returns a function that stops the timers.
+   * Before the hold ends, confirms a delivery whose claim must not lapse. If it fails later, the payment is still released. Returns a function
+   * that stops the timers.
    */
-  keep(delivery: ClaimedDelivery, hasBegun: () => boolean, waitUntil?: WaitUntil): () => void {
+  keep(delivery: ClaimedDelivery, mustBeKept: () => boolean, waitUntil?: WaitUntil): () => void {
     const look = (): void => {
-      if (!hasBegun()) return
+      if (!mustBeKept()) return
       stop()
       this.#confirm(delivery, waitUntil)
     }

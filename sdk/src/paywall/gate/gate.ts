@@ -20,6 +20,7 @@ import { sha256Hex, sha256HexSync } from '../digest.ts'
 import { type EventDetail, type PaywallEvent, tell } from '../events.ts'
 import { protocolsOf } from '../offer.ts'
 import { checkOptions, isL402Reusable, type PaywallOptions } from '../options.ts'
+import { hasProof } from '../proof.ts'
 import { constantTermsOf, type Terms, termsOf } from '../terms.ts'
 import { adviceFor, type Speaker, warn } from '../trouble.ts'
 import { verdictOf } from '../verdict.ts'
@@ -178,7 +179,7 @@ export class Gate<R> {
       digest: '',
     }
     if (!terms.protocols.includes('x402')) return this.#judge(visit, terms, presented)
-    const bound = await this.#challenges.bind(visit, true)
+    const bound = await this.#challenges.bind(visit, await hasProof({ protocol: 'x402', text: credential }))
     if ('unbound' in bound) return this.#unbound(terms, bound.unbound)
     return this.#judge(visit, terms, { ...presented, bound: { requestHash: bound.requestHash, invoice } })
   }
@@ -249,7 +250,7 @@ export class Gate<R> {
     const { releaseOnDisconnect = true, onEvent } = this.#options
     const isWatched = requestId !== undefined || onEvent !== undefined
     const delivery = new Delivery(payment, { receipt: receiptOf(payment), releaseOnDisconnect }, isWatched ? settle : undefined)
-    if (requestId !== undefined) stopKeeping = this.#claims.keep({ id, requestId }, () => delivery.hasBegun(), waitUntil)
+    if (requestId !== undefined) stopKeeping = this.#claims.keep({ id, requestId }, () => delivery.mustBeKept, waitUntil)
     return { pass: true, delivery }
   }
 

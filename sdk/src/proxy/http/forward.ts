@@ -32,9 +32,12 @@ const isReadable = ({ headers }: IncomingMessage): boolean =>
 
 /**
  * A reader that keeps the response waiting for this long may be why the upstream gave up, so the payment is used up. Otherwise one payment
- * could buy many almost complete responses. Shorter than any write timeout in use, and longer than the pauses of a client that reads.
+ * could buy many almost complete responses. Shorter than most write timeouts, and longer than the pauses of a slow client that reads all the
+ * time: the system reports that there is room for more only when a third of its buffer is empty.
  */
-const STALL_MS = 1_000
+const STALL_MS = 10_000
+/** More than the buffers between the upstream and this process hold. What comes after that was sent after the pause. */
+const BUFFERED_BYTES = 16_777_216
 
 class Forwarding {
   readonly #upstream: Upstream
@@ -45,7 +48,7 @@ class Forwarding {
   #bodyBytes = 0
   #hasAnswer = false
   #hasLeft = false
-  #hasStalled = false
+  #stalledAtByte: number | undefined
   #pausedAtMs: number | undefined
 
   constructor(upstream: Upstream, passage: Passage, done: () => void) {
@@ -55,7 +58,13 @@ class Forwarding {
   }
 
   start(): void {
-    const { request, response } = this.#passage
+    const { request, response, delivery } = this.#passage
+    if (response.destroyed) {
+      // Nobody has seen the request yet.
+      delivery?.release('the customer left before the response')
+      response.end()
+      return this.#done()
+    }
     response.once('close', () => this.#closed())
     this.#send(false)
     if (!hasBody(request)) return
@@ -103,9 +112,10 @@ class Forwarding {
     clearTimeout(this.#timer)
     this.#hasAnswer = true
     answer.once('error', (error) => {
-      this.#noteStall()
+      this.#noteStall(answer)
+      const hasStalled = answer.socket.bytesRead - (this.#stalledAtByte ?? -BUFFERED_BYTES) < BUFFERED_BYTES
       // An unfinished body too may be why the upstream gave up.
-      if (this.#hasStalled || !request.complete) this.#keepPayment()
+      if (hasStalled || !request.complete) this.#keepPayment()
       this.#cut(error)
     })
     const { statusCode = 502 } = answer
@@ -126,7 +136,7 @@ class Forwarding {
     answer.on('pause', () => {
       this.#pausedAtMs ??= performance.now()
     })
-    response.on('drain', () => this.#noteStall())
+    response.on('drain', () => this.#noteStall(answer))
     answer.pipe(response)
     // The head does not wait for the first event of a stream.
     setImmediate(() => {
@@ -138,8 +148,9 @@ class Forwarding {
   }
 
   /** At the end of each pause, because the upstream's reset is only seen when reading goes on. */
-  #noteStall(): void {
-    if (this.#pausedAtMs !== undefined && performance.now() - this.#pausedAtMs > STALL_MS) this.#hasStalled = true
+  #noteStall({ socket }: IncomingMessage): void {
+    const pausedMs = this.#pausedAtMs === undefined ? 0 : performance.now() - this.#pausedAtMs
+    if (pausedMs > STALL_MS) this.#stalledAtByte = socket.bytesRead
     this.#pausedAtMs = undefined
   }
 
