@@ -381,7 +381,7 @@ describe('an upstream that fails', () => {
   })
 
   test('C76: it does not respond in time: 504, and its request is aborted', async () => {
-    const slow = await openProxy({ upstream: backend.url, routes: ROUTES, timeouts: { firstByteMs: 100 } })
+    const slow = await openProxy({ upstream: backend.url, routes: ROUTES, timeouts: { firstByteMs: 3_000 } })
     const closed = new Promise((resolve) => {
       backend.handler = (_request, response) => void response.once('close', resolve)
     })
