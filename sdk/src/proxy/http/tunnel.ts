@@ -30,7 +30,7 @@ export function guarded(socket: Duplex, act: () => void): void {
   try {
     act()
   } catch (error) {
-    warn('proxy', `A request failed: ${error instanceof Error ? error.message : String(error)}`)
+    warn('proxy', `A request failed: ${error instanceof Error ? error.message : String(error)}`, 'proxy')
     socket.destroy()
   }
 }
