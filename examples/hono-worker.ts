@@ -20,7 +20,7 @@ app.get(
   (c, next) => {
     const { SERVICE_API_KEY: apiKey, SERVICE_BASE_URL: baseUrl, NODE_ID: nodeId } = env<Settings>(c)
     charge ??= paywall({
-      client: new Boltyard({ apiKey, baseUrl, maxConcurrency: 64 }),
+      client: new Boltyard({ apiKey, baseUrl }),
       nodeId,
       amountSat: (context) => words(context.req.query('words')),
       description: (context) => `${words(context.req.query('words'))} words of Latin`,

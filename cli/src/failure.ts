@@ -20,6 +20,8 @@ export class Failure extends Error {
   readonly exit: ExitName
   readonly code: string
   readonly next: string[]
+  /** `next` is a list, of which each part needs its own line. Otherwise they are sentences. */
+  readonly isList: boolean
   readonly requestId: string | undefined
   readonly details: Record<string, unknown>
 
@@ -27,12 +29,19 @@ export class Failure extends Error {
     exit: ExitName,
     code: string,
     message: string,
-    more: { next?: string | string[]; requestId?: string | undefined; details?: Record<string, unknown>; cause?: unknown } = {},
+    more: {
+      next?: string | string[]
+      isList?: boolean
+      requestId?: string | undefined
+      details?: Record<string, unknown>
+      cause?: unknown
+    } = {},
   ) {
     super(message, { cause: more.cause })
     this.exit = exit
     this.code = code
     this.next = [more.next ?? []].flat()
+    this.isList = more.isList ?? false
     this.requestId = more.requestId
     this.details = more.details ?? {}
   }

@@ -124,18 +124,44 @@ export class SecretFile {
 
   /** Writes a new file, syncs it and renames it over the old one, so a full disk cannot destroy the old content. */
   write(document: object): void {
+    const beside = this.#writeBeside(document)
+    this.#rename(beside)
+  }
+
+  /** The same, if `mayReplace` does not throw, which is called right before the new file gets its name. */
+  async replace(document: object, mayReplace: () => unknown): Promise<void> {
+    const beside = this.#writeBeside(document)
+    try {
+      await mayReplace()
+    } catch (error) {
+      unlinkSync(beside)
+      throw error
+    }
+    this.#rename(beside)
+  }
+
+  #writeBeside(document: object): string {
     // Not the process id: in a container it is always the same, and a run that was killed may have left its file.
     const beside = `${this.path}.${randomUUID()}.tmp`
     const descriptor = openSync(beside, 'wx', 0o600)
     try {
       writeFileSync(descriptor, `${JSON.stringify(document, null, 2)}\n`)
       fsyncSync(descriptor)
-      renameSync(beside, this.path)
     } catch (error) {
       unlinkSync(beside)
       throw error
     } finally {
       closeSync(descriptor)
+    }
+    return beside
+  }
+
+  #rename(beside: string): void {
+    try {
+      renameSync(beside, this.path)
+    } catch (error) {
+      unlinkSync(beside)
+      throw error
     }
     syncDirectory(this.path)
   }
@@ -186,5 +212,7 @@ const REASONS: Record<string, string> = {
   ENOTDIR: 'part of the path is not a directory',
   ENOSPC: 'the disk is full',
   EROFS: 'the file system is read-only',
+  EADDRINUSE: 'the port is already in use',
+  EADDRNOTAVAIL: 'this machine does not have the address',
 }
 export const reasonOf = ({ code = '' }: NodeJS.ErrnoException): string => REASONS[code] ?? code

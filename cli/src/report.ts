@@ -17,8 +17,11 @@ export async function report(error: unknown, call: Call | undefined): Promise<nu
   return EXIT[failure.exit]
 }
 
-function forScripts({ code, message, requestId, details }: Failure, next: string[], isUnknown = false): string {
-  const more = { ...(requestId === undefined ? {} : { requestId }), ...(next.length === 0 ? {} : { next: next.join(' ') }) }
+function forScripts({ code, message, requestId, details, isList }: Failure, next: string[], isUnknown = false): string {
+  const more = {
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(next.length === 0 ? {} : { next: next.join(isList ? '\n' : ' ') }),
+  }
   return `${JSON.stringify({ error: { code, message, ...more, ...details, ...(isUnknown ? { outcome: 'unknown' } : {}) } })}\n`
 }
 

@@ -51,7 +51,13 @@ export function start(
   if (input !== null) child.stdin?.end(input ?? '')
   const ended = once(child, 'close').then(([code]) => {
     running.delete(child)
-    return { code, stdout, stderr, json: () => JSON.parse(stdout), error: () => JSON.parse(stderr).error }
+    return {
+      code,
+      stdout,
+      stderr,
+      json: () => JSON.parse(stdout),
+      error: () => JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '').error,
+    }
   })
   return { child, ended }
 }

@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, wr
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { NOWHERE } from '../../server/test/support/payments.ts'
 import { home, inHome, run } from './harness.ts'
+import { nowSeconds } from './invoices.ts'
 import {
   challengeOf,
   couldNot,
@@ -58,7 +59,17 @@ const read = (path: string): any => JSON.parse(readFileSync(path, 'utf8'))
 /** What an interrupted run left behind. */
 function leave(
   path: string,
-  { timestamp, ...more }: { timestamp?: number; credential?: string; nodeUrl?: string; challenge?: string; header?: string } = {},
+  {
+    timestamp,
+    ...more
+  }: {
+    timestamp?: number
+    credential?: string
+    nodeUrl?: string
+    challenge?: string
+    header?: string
+    paymentHash?: string
+  } = {},
 ): object {
   mkdirSync(STATE, { recursive: true })
   const left = {
@@ -244,6 +255,55 @@ test('an empty credential file, which a killed run left, is used', async () => {
   expect(read(FILE).credential).toBe(CREDENTIAL)
 })
 
+describe('a file that the program itself has named', () => {
+  const place = `${STATE}/${HASH}.json`
+  const left = (credential: string): object => leave(place, { credential })
+
+  test('is removed when its payment is used up', async () => {
+    left('Payment abc')
+    expect(await run(pays('--credential-file', place))).toMatchObject({ code: 0, stdout: GOODS })
+    expect([presented(), existsSync(place)]).toEqual([['Payment abc'], false])
+  })
+
+  test.each<[string, string, string[]]>([
+    ['an L402 credential, which may be good for more', 'L402 abc:def', []],
+    ['a HEAD request, which uses nothing up', 'Payment abc', ['--method', 'HEAD']],
+  ])('stays after %s', async (_name, credential, more) => {
+    const document = left(credential)
+    expect((await run(pays('--credential-file', place, ...more))).code).toBe(0)
+    expect(read(place)).toEqual(document)
+  })
+
+  test('stays if the seller refuses it', async () => {
+    const document = left('Payment abc')
+    toCredential = inOrder({ status: 402, headers: { 'www-authenticate': challenge } })
+    expect((await run(pays('--credential-file', place))).code).toBe(8)
+    expect(read(place)).toEqual(document)
+  })
+
+  test('a file that the user has named stays', async () => {
+    const document = leave(FILE, { credential: 'Payment abc' })
+    expect((await run(resumes())).code).toBe(0)
+    expect(read(FILE)).toEqual(document)
+  })
+})
+
+test('without a terminal, a paid request that has to be repeated is one line on stderr, however often', async () => {
+  toCredential = inOrder('cut', { status: 503 }, { body: GOODS })
+  const { code, stdout, stderr } = await run(pays())
+  expect([code, stdout]).toEqual([0, GOODS])
+  const [first, ...rest] = stderr
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(first.retrying.message).toBe(
+    `${new URL(shop.url).host} did not respond. You paid, so the request is repeated for at most 90 s.`,
+  )
+  expect(first.retrying.credentialFile).toBe(`${STATE}/${HASH}.json`)
+  expect(rest).toMatchObject([{ paid: { amountSat: 10 } }])
+  expect(stderr).not.toContain(PREIMAGE)
+})
+
 describe('a response that cannot be written', () => {
   const message = 'You paid, but the response could not be written: the disk is full.'
 
@@ -316,6 +376,46 @@ describe('two runs with one credential file', () => {
     expect([code, error().code]).toEqual([1, 'payment_failed'])
     expect(read(FILE).credential).toBe(CREDENTIAL)
     rmSync(locks, { recursive: true })
+  })
+})
+
+describe('a run that was taken for dead', () => {
+  const OTHER = 'cd'.repeat(32)
+  const locks = `${home}/.local/state/boltyard/locks`
+
+  /** Another run takes the lock, and leaves its own purchase in the file. */
+  function replaced(more: Parameters<typeof leave>[1]): void {
+    for (const name of readdirSync(locks)) writeFileSync(`${locks}/${name}`, '{"token":"other","isReleased":true}')
+    leave(FILE, more)
+  }
+
+  test('while it asks the shop again does not replace the credential of the run that has taken over', async () => {
+    leave(FILE, { timestamp: nowSeconds - 20_000 })
+    const { reply } = shop
+    shop.reply = (got) => {
+      replaced({ credential: CREDENTIAL })
+      return reply(got)
+    }
+    const { code, error } = await run(resumes())
+    shop.reply = reply
+    rmSync(locks, { recursive: true })
+    expect([read(FILE).credential, payments()]).toEqual([CREDENTIAL, 0])
+    expect([code, error().code]).toEqual([8, 'purchase_in_progress'])
+  })
+
+  test('while it pays leaves the purchase of the other run in the file, and keeps its own elsewhere', async () => {
+    payInvoice = () => {
+      replaced({ paymentHash: OTHER })
+      return SENT
+    }
+    toCredential = inOrder({ status: 404 }, { body: GOODS })
+    const { error } = await run(resumes())
+    rmSync(locks, { recursive: true })
+    expect([read(FILE).paymentHash, read(FILE).credential]).toEqual([OTHER, undefined])
+    const { credentialFile } = error()
+    expect(read(credentialFile).credential).toBe(CREDENTIAL)
+    expect(await run(pays('--credential-file', credentialFile))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(payments()).toBe(1)
   })
 })
 

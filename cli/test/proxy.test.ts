@@ -36,13 +36,29 @@ routes:
     amountSat: "secret-value"
 `)
     expect(found).toEqual([
-      '1:1 node: is missing. It must be the id of the node that receives the payments: node_….',
+      '1:1 node: is missing. It must be the id of the node that receives the payments: node_…, not its name.',
       '1:9 listen: It must be host:port, such as 0.0.0.0:8080, or a port.',
       expect.stringMatching(/^3:1 protocls: is not a setting\. Allowed: .* Did you mean protocols\?$/),
       '5:5 routes[0]: must have exactly one of amountSat, priceFrom, free, deny.',
       expect.stringMatching(/^5:24 routes\[0\]\.amountSats: is not a setting\. .* Did you mean amountSat\?$/),
       '7:16 routes[1].amountSat: It must be a whole number from 1 to 2100000000000000 (satoshis).',
     ])
+  })
+
+  test('C73: the name of a node instead of its id is a mistake', async () => {
+    const found = await mistakes(`upstream: http://127.0.0.1:3000\nnode: shop\nroutes: [{ match: /a, free: true }]`)
+    expect(found).toEqual(['2:7 node: It must be the id of the node that receives the payments: node_…, not its name.'])
+  })
+
+  test('C73: without a terminal, `next` has one mistake per line', async () => {
+    write('upstream: nowhere\nnode: shop\nroutes: [{ match: /a, free: true }]')
+    const { error } = await proxy('--print-routes')
+    const [first, second, ...more] = error().next.split('\n')
+    expect([first, second]).toEqual([
+      expect.stringContaining(`${FILE}:1:11  upstream:`),
+      expect.stringContaining(`${FILE}:2:7  node:`),
+    ])
+    expect(more).toEqual([])
   })
 
   test('C73: a variable that is not set or empty is a mistake that names it', async () => {
@@ -239,7 +255,10 @@ ${more}`)
     const bad = await command('--check').ended
     expect([bad.code, bad.error().code]).toEqual([9, 'not_ready'])
     expect(bad.json()).toMatchObject({ gateway: { ok: false }, upstream: { ok: false } })
-    expect(bad.error().next).toMatch(/no node node_01234567890123456789.*ECONNREFUSED/)
+    expect(bad.error().next.split('\n')).toEqual([
+      expect.stringMatching(/yaml:2:7 {2}node: .*no node node_01234567890123456789\. Set `node` to the id /),
+      expect.stringContaining('ECONNREFUSED'),
+    ])
   })
 
   test('C73: a free route that takes other spellings of a paid path is one warning, at the start and in --check', async () => {
@@ -255,7 +274,7 @@ ${more}`)
     expect(stderr.match(/spellings/g)).toHaveLength(1)
   })
 
-  test('C76: one line at the start; SIGTERM finishes what runs, confirms it, and is exit code 0', async () => {
+  test('C76: one line at the start, and one if it has to wait at the end; SIGTERM finishes what runs, confirms it, and is exit code 0', async () => {
     const { child, ended, line, url } = await started()
     expect(line).toBe(`boltyard proxy: ${url('')} → ${upstream()}. 2 routes: 1 paid, 1 free, 0 denied.\n`)
     const credential = await bought(url('/things/1'))
@@ -275,9 +294,23 @@ ${more}`)
     finish()
     expect(await answer.text()).toBe('half and half')
     const { code, stderr } = await ended
-    expect([code, stderr]).toEqual([0, line])
+    expect([code, stderr]).toEqual([0, `${line}boltyard proxy: finishing 1 request, at most 10 s.\n`])
     const { payments } = await seller.want<any>(200, 'GET', '/gateway/payments?delivery=held')
     expect(payments).toEqual([])
+  })
+
+  test('C76: a paid request that the upstream fails is one line, without the query; a free one is none', async () => {
+    const { child, ended, line, url } = await started()
+    const credential = await bought(url('/things/1'))
+    handler = (_request, response) => void response.writeHead(500).end('broken')
+    expect((await fetch(url('/free'))).status).toBe(500)
+    for (const _ of [1, 2]) expect((await present(url('/things/1?token=secret-value'), credential)).status).toBe(500)
+    child.kill('SIGTERM')
+    const { stderr } = await ended
+    expect(stderr.replace(line, '')).toMatch(
+      /^boltyard proxy: The upstream responded with 500 to a paid GET \/things\/1\. pay_\w+ can be used again\.\n$/,
+    )
+    expect(stderr).not.toContain(credential.split(' ')[1])
   })
 
   async function refuses(url: string): Promise<boolean> {
@@ -338,6 +371,11 @@ ${more}`)
     const { port } = program.address() as AddressInfo
     configured(port)
     const { code, error } = await command().ended
-    expect([code, error().code]).toEqual([1, 'cannot_listen'])
+    expect([code, error().code, error().message]).toEqual([
+      1,
+      'cannot_listen',
+      `Cannot listen on 127.0.0.1:${port}: the port is already in use.`,
+    ])
+    expect(error().next).toBe(`Change \`listen\` in ${FILE}, or stop the program that uses the port.`)
   })
 })

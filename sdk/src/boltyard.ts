@@ -29,6 +29,9 @@ export type BoltyardOptions = {
  * each other's slots. The platform itself limits each request to six connections.
  */
 const IS_WORKERS = 'WebSocketPair' in globalThis
+const NO_KEY = IS_WORKERS
+  ? 'No API key. A Worker gets it with each request, so create the client there: `client: new Boltyard({ apiKey: env.SERVICE_API_KEY })`. If you do, the secret SERVICE_API_KEY is not set.'
+  : 'No API key: pass `apiKey`, or set SERVICE_API_KEY.'
 const LOCAL = 'http://127.0.0.1:8402/v1'
 
 export class Boltyard {
@@ -42,7 +45,7 @@ export class Boltyard {
 
   constructor(options: BoltyardOptions = {}) {
     const apiKey = options.apiKey ?? environment('API_KEY')
-    if (!apiKey) throw new TypeError('No API key: pass `apiKey`, or set SERVICE_API_KEY.')
+    if (!apiKey) throw new TypeError(NO_KEY)
     // An invalid header value would cause an error that quotes the header, and with it the key.
     if (!/^[\x21-\x7e]+$/.test(apiKey))
       throw new TypeError('The API key contains a space, a line break or another invalid character.')

@@ -204,7 +204,9 @@ test('D13: in a Worker, where there is no `process`, it loads, and no request wa
   await eventually(() => waiting.length === 12, 'all to be under way')
   for (const resolve of waiting) resolve(Response.json({ nodes: [] }))
   expect(await listing).toHaveLength(12)
-  expect(() => runInContext('new sdk.Boltyard()', workers)).toThrow(/No API key/)
+  expect(() => runInContext('new sdk.Boltyard()', workers)).toThrow(
+    /^No API key\. .*`client: new Boltyard\(\{ apiKey: env\.SERVICE_API_KEY \}\)`/,
+  )
 })
 
 test('D14: a rate-limited shop tells its customer immediately how long to wait', async () => {

@@ -105,6 +105,28 @@ process.once('SIGTERM', () => proxy.close())`,
 createProxy({ upstream: '', node: '', routes: [{ match: '/', amountSat: 'ten' }] })`,
   },
   {
+    name: 'Cloudflare Workers',
+    page: 'docs/paywall.md',
+    line: `import { Boltyard } from '@boltyard/sdk'
+import { paywall } from '@boltyard/sdk/paywall'
+
+type Env = { SERVICE_API_KEY: string; SERVICE_BASE_URL: string; NODE_ID: string }
+type Context = { waitUntil(work: Promise<unknown>): void }
+type Handler = (request: Request, env: Env, context: Context) => Promise<Response>
+
+const handler: Handler = async () => Response.json({ joke: '…' })
+let paid: Handler | undefined
+
+export default {
+  fetch(request: Request, env: Env, context: Context): Promise<Response> {
+    const { SERVICE_API_KEY: apiKey, SERVICE_BASE_URL: baseUrl, NODE_ID: nodeId } = env
+    paid ??= paywall({ client: new Boltyard({ apiKey, baseUrl }), nodeId, amountSat: 10 }, handler)
+    return paid(request, env, context)
+  },
+}`,
+    program: (line) => line,
+  },
+  {
     name: 'Express, the first lines of the page',
     page: 'docs/paywall.md',
     line: `const charge = paywall({ nodeId: 'node_…', amountSat: 10 })

@@ -45,6 +45,7 @@ import { holdFreePort } from './platform/held-port.ts'
 import { createLogger, type Logger, type Output } from './platform/log.ts'
 import { checkMasterKey } from './platform/master-key.ts'
 import { type MasterKey, masterKeyOf } from './platform/secrets.ts'
+import { portFault } from './platform/start-fault.ts'
 import { isDaemonPort } from './runtimes/process/places.ts'
 import { Sandbox } from './sandbox/sandbox.ts'
 import { openStore, type Sql, type StoreAddress } from './store/db.ts'
@@ -200,7 +201,9 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   })
   opened.push(() => inTime(Promise.all([app.close(), metering.close()])))
   await releasePort()
-  await app.listen({ host: config.host, port: config.port })
+  await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
+    throw portFault(error, 'PORT', config)
+  })
   if (config.metrics) {
     const { startMetrics } = await import('./metrics/metrics.ts')
     opened.push(await startMetrics({ ...nodeHost, settings: config.metrics, sql, redis: redisHits, log: logger }))

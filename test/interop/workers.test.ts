@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
@@ -22,6 +22,7 @@ let start: (script: string, compatibilityDate: string, bindings: Record<string, 
 async function bundled(contents: string): Promise<string> {
   const alias = {
     '@boltyard/sdk/hono': join(root, 'sdk/src/paywall/adapters/hono.ts'),
+    '@boltyard/sdk/paywall': join(root, 'sdk/src/paywall/index.ts'),
     '@boltyard/sdk': join(root, 'sdk/src/index.ts'),
   }
   const input = { contents, resolveDir: root, loader: 'ts' } as const
@@ -82,6 +83,28 @@ describe.skipIf(!process.env.FULL)('Cloudflare Workers', () => {
       expect((await present(url, credential)).status).not.toBe(200)
     } finally {
       await worker.close()
+    }
+  })
+
+  test.each(DATES)('D13: the Worker in docs/paywall.md sells, and says `client` without its key (%s)', async (date) => {
+    const [, program = ''] = /\n(\/\/ worker\.ts\n[\s\S]*?)```/.exec(readFileSync(join(root, 'docs/paywall.md'), 'utf8')) ?? []
+    const script = await bundled(program)
+    const worker = await start(script, date, bindings())
+    try {
+      const unpaid = await fetch(worker.url)
+      expect(unpaid.status).toBe(402)
+      const paid = await present(worker.url, await market.credentialFor(challengesIn(unpaid)[0] ?? ''))
+      expect([paid.status, await paid.json()]).toEqual([200, { joke: '…' }])
+    } finally {
+      await worker.close()
+    }
+    const { SERVICE_API_KEY: _, ...others } = bindings()
+    const keyless = await start(script, date, others)
+    try {
+      const answer = await fetch(keyless.url)
+      expect([answer.status, await answer.text()]).toEqual([500, expect.stringContaining('`client: new Boltyard(')])
+    } finally {
+      await keyless.close()
     }
   })
 

@@ -63,7 +63,8 @@ async function payLocked(call: Call, { request, output, path, lock }: Run): Prom
     amountSat: offer.amountSat,
     header: offer.header,
   }
-  if (kept) replace(kept, purchase, offer)
+  await requireHeld(lock)
+  if (kept) await replace(kept, purchase, offer, lock)
   const keeping = kept ?? SavedPurchase.create(path, purchase)
   if (keeping.purchase.credential !== undefined) return present(call, request, keeping, output)
   requireSameNode(wallet, keeping)
@@ -89,7 +90,7 @@ function offersOf({ headers }: Response, request: RepeatableRequest): FoundOffer
   }
 }
 
-function replace(kept: SavedPurchase, purchase: Purchase, offer: Offer): void {
+async function replace(kept: SavedPurchase, purchase: Purchase, offer: Offer, lock: Lock | undefined): Promise<void> {
   const old = readInvoice(kept.purchase.invoice)
   if (!old || !mayReplace(old, offer))
     throw new Failure(
@@ -101,7 +102,7 @@ function replace(kept: SavedPurchase, purchase: Purchase, offer: Offer): void {
         details: { outcome: 'unknown', paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
       },
     )
-  kept.replace(purchase)
+  await kept.replace(purchase, () => requireHeld(lock))
 }
 
 /** The first offer within --max-sat, judged by the invoice's own amount. */
@@ -170,7 +171,7 @@ async function settle(
       },
     })
     if (paid === 'lapsed') return undefined
-    kept.complete(offer.header, offer.credentialFor(paid.preimage))
+    await kept.complete(offer.header, offer.credentialFor(paid.preimage))
     return paid
   } catch (error) {
     throw await afterPaying(error instanceof PurchaseError ? explainPurchase(error) : error, call, kept, lock)

@@ -1,4 +1,4 @@
-import type { RepeatableRequest } from '../../../sdk/src/buy/request.ts'
+import type { RepeatableRequest, Retry } from '../../../sdk/src/buy/request.ts'
 import type { Paid } from '../../../sdk/src/buy/wallets/wallet.ts'
 import type { Call } from '../call.ts'
 import { type ExitName, Failure } from '../failure.ts'
@@ -18,7 +18,8 @@ export async function present(
   call.spinner.show(`Fetching ${request.url.host}`)
   let response: Response
   try {
-    response = await request.present(kept.credential, call.number('timeout') === undefined ? undefined : call.timeoutMs)
+    const patienceMs = call.number('timeout') === undefined ? undefined : call.timeoutMs
+    response = await request.present(kept.credential, patienceMs, onceTold(call, request, kept))
   } catch (error) {
     const cause = error instanceof Failure ? error : unanswered(request, error)
     throw undelivered(kept, cause.exit, cause.code, cause.message)
@@ -74,6 +75,20 @@ export async function present(
   }
   call.ifUnread = undefined
   if (!kept.isWanted) kept.remove()
+  else if (kept.isOurs && isUsedUp(request, kept)) kept.removeUsedUp()
+}
+
+/** Says once why nothing comes: without a terminal there is no spinner, and the server may be down for long. */
+function onceTold(call: Call, { url }: RepeatableRequest, kept: SavedPurchase): (retry: Retry) => void {
+  let isTold = false
+  return ({ status, patienceMs }) => {
+    const reason = status === undefined ? 'did not respond' : `returned HTTP ${status}`
+    call.spinner.show(`${url.host} ${reason}; trying again`)
+    if (isTold || (process.stderr.isTTY && !call.flag('json'))) return
+    isTold = true
+    const message = `${sanitize(url.host)} ${reason}. You paid, so the request is repeated for at most ${Math.round(patienceMs / 1000)} s.`
+    process.stderr.write(`${JSON.stringify({ retrying: { message, credentialFile: kept.path } })}\n`)
+  }
 }
 
 /** It is not followed, because it may lead to another server. */
@@ -90,6 +105,11 @@ function undelivered(kept: SavedPurchase, exit: ExitName, code: string, message:
     next: howToPresent(kept),
     details: { paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
   })
+}
+
+/** L402 credentials may be good for more responses, and HEAD uses nothing up. */
+function isUsedUp({ method }: RepeatableRequest, { credential: { header, credential } }: SavedPurchase): boolean {
+  return method !== 'HEAD' && method !== 'OPTIONS' && (header === 'payment-signature' || /^payment /i.test(credential))
 }
 
 export function exitOf(status: number): ExitName | undefined {

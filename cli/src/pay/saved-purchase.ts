@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { CredentialHeader } from '../../../protocol/src/offers.ts'
 import type { Credential } from '../../../sdk/src/buy/request.ts'
 import { usage } from '../failure.ts'
@@ -25,9 +25,9 @@ export type Purchase = {
 }
 
 export class SavedPurchase {
-  readonly #file: SecretFile
+  #file: SecretFile
   /** True if the user named the file. It is then kept after success and can be used again. */
-  readonly isWanted: boolean
+  isWanted: boolean
   /** True for the purchase of an earlier run, which the node may have paid or may still pay, whatever happens in this run. */
   isResumed: boolean
   purchase: Purchase
@@ -41,6 +41,11 @@ export class SavedPurchase {
 
   get path(): string {
     return this.#file.path
+  }
+
+  /** Whether this program chose the place, so that nobody else counts on the file. */
+  get isOurs(): boolean {
+    return resolve(dirname(this.path)) === resolve(statePath('paid'))
   }
 
   /** Reads the purchase of an earlier run. Its credential must not be sent to any other server. */
@@ -92,23 +97,43 @@ export class SavedPurchase {
     return { challenge, invoice, header }
   }
 
-  /** The server may have made the offer again, with the same invoice but another header. */
-  complete(header: CredentialHeader, credential: string): void {
+  /**
+   * The server may have made the offer again, with the same invoice but another header. If another run has taken the file for its own purchase,
+   * this one is kept where those without a file are.
+   */
+  async complete(header: CredentialHeader, credential: string): Promise<void> {
     this.purchase = { ...this.purchase, header, credential }
-    this.#file.write(this.purchase)
+    const { paymentHash } = this.purchase
+    try {
+      await this.#file.replace(this.purchase, () => {
+        const { paymentHash: current = paymentHash } = readDocument(this.path) ?? {}
+        if (current !== paymentHash) throw new OtherPurchase()
+      })
+    } catch (error) {
+      if (!(error instanceof OtherPurchase)) throw error
+      this.isWanted = false
+      this.#file = SecretFile.create(join(stateDirectory(), `${paymentHash}.json`), 'the credential', this.purchase)
+    }
   }
 
-  /** Only for a purchase that cannot be paid any more. */
-  replace(purchase: Purchase): void {
+  /** Only for a purchase that cannot be paid any more, and if `mayReplace` does not throw at the last moment. */
+  async replace(purchase: Purchase, mayReplace: () => Promise<void>): Promise<void> {
+    await this.#file.replace(purchase, mayReplace)
     this.purchase = purchase
     this.isResumed = false
-    this.#file.write(purchase)
   }
 
   remove(): void {
     this.#file.remove()
   }
+
+  /** Unless the file has another purchase by now, of a run that took this one for dead. */
+  removeUsedUp(): void {
+    if (readDocument(this.path)?.paymentHash === this.purchase.paymentHash) this.remove()
+  }
 }
+
+class OtherPurchase extends Error {}
 
 const HEADERS = new Set<unknown>(['authorization', 'payment-authorization', 'payment-signature'] satisfies CredentialHeader[])
 const isHeader = (value: unknown): value is string => typeof value === 'string' && /^[\x20-\x7e]{1,16384}$/.test(value)

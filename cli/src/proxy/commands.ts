@@ -4,7 +4,7 @@ export const PROXY_COMMANDS: RunnableCommand[] = [
   {
     path: 'proxy',
     summary: 'Charge for an HTTP API without changing its code',
-    about: `Listens in front of your program, responds with 402 where the price list says so, and forwards what is free or paid. The configuration is a YAML file; \${NAME} in it stands for an environment variable. Keeps no state, so any number of copies can run. On SIGTERM, it finishes what is in progress (at most 10 s) and exits with code 0.`,
+    about: `Listens in front of your program, responds with 402 where the price list says so, and forwards what is free or paid. The configuration is a YAML file; \${NAME} in it stands for an environment variable. Keeps no state, so any number of copies can run. On SIGTERM or Ctrl-C, it finishes what is in progress (at most 10 s) and exits with code 0.`,
     examples: [
       { line: 'boltyard proxy --config boltyard.proxy.yaml', does: 'run until Ctrl-C' },
       {

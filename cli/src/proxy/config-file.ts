@@ -14,8 +14,14 @@ import { withOpenapi } from './openapi-file.ts'
 type Mistake = { line: number; column: number; path: string; message: string }
 type Document = ReturnType<typeof parseDocument>
 
+export type ConfigFile = {
+  config: ProxyConfig
+  /** `file:line:column` of a setting. */
+  at: (setting: ConfigMistake['path']) => string
+}
+
 /** The checked content of a file. All of its mistakes are reported at once. */
-export function readConfig(path: string): ProxyConfig {
+export function readConfig(path: string): ConfigFile {
   const lines = new LineCounter()
   const document = parseDocument(textOf(path), { lineCounter: lines, prettyErrors: false })
   const found = [...document.errors, ...document.warnings].map(({ pos, message }) => at(lines, pos[0], '', message))
@@ -24,7 +30,9 @@ export function readConfig(path: string): ProxyConfig {
   const written = withEnvironment(contentOf(document, mistakes), process.env, mistakes) as ProxyConfig
   const config = withOpenapi(written, dirname(path), mistakes)
   mistakes.push(...mistakesIn(config, mistakes))
-  if (mistakes.length === 0) return config
+  const placed = (setting: ConfigMistake['path']): string =>
+    placeIn(path, at(lines, offsetOf(document, { path: setting, message: '' }), '', ''))
+  if (mistakes.length === 0) return { config, at: placed }
   throw invalid(
     path,
     mistakes.map((mistake) => at(lines, offsetOf(document, mistake), placeOf(mistake.path), messageOf(mistake))),
@@ -87,11 +95,17 @@ function at(lines: LineCounter, offset: number, path: string, message: string): 
   return { line: Math.max(1, line), column: Math.max(1, col), path, message }
 }
 
+const placeIn = (file: string, { line, column }: Mistake): string => `${sanitize(file)}:${line}:${column}`
+
 function invalid(file: string, mistakes: Mistake[]): Failure {
   const inOrder = mistakes.sort((a, b) => a.line - b.line || a.column - b.column)
   const next = inOrder.map(
-    ({ line, column, path, message }) => `${sanitize(file)}:${line}:${column}  ${path === '' ? '' : `${path}: `}${message}`,
+    (mistake) => `${placeIn(file, mistake)}  ${mistake.path === '' ? '' : `${mistake.path}: `}${mistake.message}`,
   )
   const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`
-  return new Failure('usage', 'invalid_config', `${sanitize(file)} has ${count}.`, { next, details: { mistakes: inOrder } })
+  return new Failure('usage', 'invalid_config', `${sanitize(file)} has ${count}.`, {
+    next,
+    isList: true,
+    details: { mistakes: inOrder },
+  })
 }

@@ -17,13 +17,14 @@ const AT_ONCE = 64
 export async function proxy(call: Call): Promise<void> {
   const file = call.text('config')
   if (file === undefined) throw usage('--config is required.', 'boltyard proxy --config boltyard.proxy.yaml')
-  const config = readConfig(file)
+  const { config, at } = readConfig(file)
   if (call.flag('print-routes')) return printRoutes(call, config)
   const server = createProxy(config, { client: clientFor(call, config) })
   const warning = spellingWarning(config)
   if (warning !== undefined) process.stderr.write(`boltyard proxy: ${sanitize(warning)}\n`)
-  if (call.flag('check')) return check(call, server)
-  await serve(call, server, config)
+  const ready: Ready = () => reasonAgainst(server.ready(), at(['node']))
+  if (call.flag('check')) return check(call, server, ready)
+  await serve(call, server, { config, file, ready })
 }
 
 function printRoutes(call: Call, config: ProxyConfig): void {
@@ -43,9 +44,9 @@ function clientFor(call: Call, { routes }: ProxyConfig): Boltyard | undefined {
   }
 }
 
-async function check(call: Call, server: ProxyServer): Promise<void> {
+async function check(call: Call, server: ProxyServer, ready: Ready): Promise<void> {
   call.spinner.show('Checking')
-  const [gateway, upstream] = await Promise.all([reasonAgainst(server.ready()), reasonAgainst(server.reachUpstream())])
+  const [gateway, upstream] = await Promise.all([ready(), reasonAgainst(server.reachUpstream())])
   const findings = [
     ...(gateway === undefined ? [] : [gateway]),
     ...(upstream === undefined ? [] : [`The upstream does not accept a connection: ${upstream}`]),
@@ -53,36 +54,55 @@ async function check(call: Call, server: ProxyServer): Promise<void> {
   const result = { routes: server.routes.length, gateway: outcome(gateway), upstream: outcome(upstream) }
   call.print(result, () => (findings.length > 0 ? '' : `Ready. ${countOf(server.routes)}\n`))
   if (findings.length > 0)
-    throw new Failure('findings', 'not_ready', 'The proxy would not work.', { next: findings.map((text) => sanitize(text)) })
+    throw new Failure('findings', 'not_ready', 'The proxy would not work.', {
+      next: findings.map((text) => sanitize(text)),
+      isList: true,
+    })
 }
 
-const reasonAgainst = (work: Promise<void>): Promise<string | undefined> =>
+type Ready = () => Promise<string | undefined>
+
+/** `nodePlace` is where the file names the node, for a node that does not exist. */
+const reasonAgainst = (work: Promise<void>, nodePlace?: string): Promise<string | undefined> =>
   work.then(
     () => undefined,
-    (error: Error) => error.message,
+    ({ message, cause }: Error) =>
+      nodePlace !== undefined && (cause as { code?: unknown } | undefined)?.code === 'node_not_found'
+        ? `${nodePlace}  node: ${message}`
+        : message,
   )
 
 const outcome = (reason: string | undefined): object => (reason === undefined ? { ok: true } : { ok: false, message: reason })
 
-async function serve(call: Call, server: ProxyServer, { upstream }: ProxyConfig): Promise<void> {
+type Running = { config: ProxyConfig; file: string; ready: Ready }
+
+async function serve(call: Call, server: ProxyServer, { config, file, ready }: Running): Promise<void> {
   const { host, port } = await server.listen().catch((error: unknown) => {
     if (!isSystemError(error)) throw error
-    throw new Failure('other', 'cannot_listen', `Cannot listen: ${reasonOf(error)}.`, {
-      next: 'Change listen in the configuration.',
+    const { listen } = settingsOf(config)
+    const advice = error.code === 'EADDRINUSE' ? ', or stop the program that uses the port' : ''
+    throw new Failure('other', 'cannot_listen', `Cannot listen on ${addressOf(listen)}: ${reasonOf(error)}.`, {
+      next: `Change \`listen\` in ${sanitize(file)}${advice}.`,
     })
   })
-  const address = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-  process.stderr.write(`boltyard proxy: ${address} → ${sanitize(upstream)}. ${countOf(server.routes)}\n`)
+  process.stderr.write(
+    `boltyard proxy: http://${addressOf({ host, port })} → ${sanitize(config.upstream)}. ${countOf(server.routes)}\n`,
+  )
   // A gateway that is down must not keep free routes from working.
-  void reasonAgainst(server.ready()).then((text) => {
+  void ready().then((text) => {
     if (text !== undefined) process.stderr.write(`boltyard proxy: ${sanitize(text)}\n`)
   })
   if (!call.signal.aborted) await once(call.signal, 'abort')
+  const waiting = server.inProgress
+  if (waiting > 0)
+    process.stderr.write(`boltyard proxy: finishing ${waiting === 1 ? '1 request' : `${waiting} requests`}, at most 10 s.\n`)
   await server.close()
   const ended: unknown = call.signal.reason
   // An interruption is the usual end, and not an error.
   if (!(ended instanceof Failure && ended.exit === 'interrupted')) throw ended
 }
+
+const addressOf = ({ host, port }: { host: string; port: number }): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
 
 function spellingWarning(config: ProxyConfig): string | undefined {
   const { routes } = settingsOf(config)

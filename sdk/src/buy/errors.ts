@@ -57,3 +57,10 @@ export class NotPaidError extends BoltyardError {
     super(message, { code: 'not_paid', cause })
   }
 }
+
+export const inProgress = (): PurchaseError =>
+  new PurchaseError(
+    'unpaid',
+    'purchase_in_progress',
+    'Another call has bought the same thing, or is buying it now. To buy it once per call, give each call its own `purchaseKey`.',
+  )

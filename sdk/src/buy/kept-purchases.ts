@@ -1,6 +1,7 @@
 import { validUntilOf } from '../../../protocol/src/payment-id.ts'
+import { inProgress } from './errors.ts'
 import { type Purchase, purchaseIn, UnreadablePurchase } from './purchase.ts'
-import { acquireLock } from './store/lock.ts'
+import { acquireLock, type Lock } from './store/lock.ts'
 import type { PurchaseStore } from './store/store.ts'
 
 const PREFIX = 'purchase.'
@@ -31,28 +32,48 @@ export class KeptPurchases {
     return isNewer ? (unsaved ?? stored) : stored
   }
 
-  async write(key: string, purchase: Purchase): Promise<void> {
-    await this.#store.set(PREFIX + key, JSON.stringify(purchase))
+  /** Throws if another process has taken the lock: the purchase may be that one's by now. */
+  async write(key: string, purchase: Purchase, lock: Lock): Promise<void> {
+    await this.#write(key, purchase, () => requireHeld(lock))
+  }
+
+  async #write(key: string, purchase: Purchase, mayReplace: () => Promise<void>): Promise<void> {
+    // Also here, because a store of the program's own may not know the last argument.
+    await mayReplace()
+    await this.#store.set(PREFIX + key, JSON.stringify(purchase), mayReplace)
     this.#unsaved.delete(key)
   }
 
-  async delete(key: string): Promise<void> {
+  /** Throws like `write`. */
+  async delete(key: string, lock: Lock): Promise<void> {
+    await requireHeld(lock)
     await this.#store.delete(PREFIX + key)
     this.#unsaved.delete(key)
   }
 
-  /** For a purchase that was paid. Never throws: what cannot be written is remembered, because it must still be delivered. */
+  /**
+   * For a purchase that was paid. The lock may have been lost meanwhile, so another purchase stays. Never throws: what cannot be written is
+   * remembered, because it must still be delivered.
+   */
   async save(key: string, purchase: Purchase): Promise<void> {
-    await this.write(key, purchase).catch(() => this.#unsaved.set(key, purchase))
+    await this.#saveIf(key, purchase, (current) => current === undefined || current.paymentHash === purchase.paymentHash)
   }
 
   /** Saves it only if the purchase is still this one: the reader of a response reports its end without holding the lock. */
   async advance(key: string, next: Purchase): Promise<void> {
+    const isThis = (current: Purchase | undefined): boolean =>
+      current?.paymentHash === next.paymentHash && current.state !== 'delivered'
+    await this.#saveIf(key, next, isThis)
+  }
+
+  async #saveIf(key: string, next: Purchase, isReplaced: (current: Purchase | undefined) => boolean): Promise<void> {
+    const mayReplace = async (): Promise<void> => {
+      if (!isReplaced(await this.read(key))) throw new OtherPurchase()
+    }
     try {
-      const current = await this.read(key)
-      if (current?.paymentHash === next.paymentHash && current.state !== 'delivered') await this.save(key, next)
-    } catch {
-      this.#unsaved.set(key, next)
+      await this.#write(key, next, mayReplace)
+    } catch (error) {
+      if (!(error instanceof OtherPurchase)) this.#unsaved.set(key, next)
     }
   }
 
@@ -103,9 +124,8 @@ export class KeptPurchases {
     try {
       const current = await this.read(key)
       if (!current || !isForgotten(current)) return
-      // Another process may have taken this one for dead, and have bought the same since.
-      if (!(await lock.isHeld())) return
-      await this.delete(key)
+      // Throws if another process has taken this one for dead, and may have bought the same since.
+      await this.delete(key, lock)
       await lock.remove()
     } finally {
       await lock.release()
@@ -113,17 +133,24 @@ export class KeptPurchases {
   }
 
   /** Changes a purchase while no call works on it. */
-  async change(paymentHash: string, act: (key: string, purchase: Purchase) => Promise<void>): Promise<void> {
+  async change(paymentHash: string, act: (key: string, purchase: Purchase, lock: Lock) => Promise<void>): Promise<void> {
     const found = (await this.list()).find(({ purchase }) => purchase.paymentHash === paymentHash)
     if (!found) throw new TypeError('There is no purchase with this payment hash.')
     const lock = await acquireLock(this.#store, found.key, new AbortController().signal)
     try {
       const purchase = await this.read(found.key)
-      if (purchase?.paymentHash === paymentHash) await act(found.key, purchase)
+      if (purchase?.paymentHash === paymentHash) await act(found.key, purchase, lock)
     } finally {
       await lock.release()
     }
   }
+}
+
+/** The entry is not the purchase that was to be changed. */
+class OtherPurchase extends Error {}
+
+async function requireHeld(lock: Lock): Promise<void> {
+  if (!(await lock.isHeld())) throw inProgress()
 }
 
 const isForgotten = ({ state, forgetAtMs }: Purchase): boolean =>

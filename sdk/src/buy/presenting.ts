@@ -1,11 +1,13 @@
 import { watched } from './delivery.ts'
-import { PurchaseError } from './errors.ts'
+import { inProgress, PurchaseError } from './errors.ts'
 import { finished, type KeptPurchases } from './kept-purchases.ts'
 import { credentialOf, infoOf, type Purchase, type PurchaseInfo } from './purchase.ts'
 import type { RepeatableRequest } from './request.ts'
 
 /** A request whose credential is presented. With `isOnce`, its purchase is not made again after its delivery. */
 export type Presentation = { key: string; request: RepeatableRequest; isOnce: boolean }
+
+const RECEIPTS = ['payment-receipt', 'payment-response']
 
 const bought = new WeakMap<Response, PurchaseInfo>()
 
@@ -60,8 +62,12 @@ export class Presenting {
       throw isMeanwhile ? inProgress() : paidAgain(purchase)
     }
     bought.set(response, infoOf(purchase))
-    // A redirect may come from in front of the paywall, for example to a maintenance page, so it is no delivery.
-    if (!response.ok) return response
+    // A redirect may come from in front of the paywall, for example to a maintenance page, so it is a delivery only with a receipt.
+    if (!response.ok) {
+      const isDelivery = response.status < 400 && RECEIPTS.some((name) => response.headers.has(name))
+      if (isDelivery) await this.#kept.advance(key, finished(purchase, isOnce))
+      return response
+    }
     await this.#kept.advance(key, { ...purchase, state: 'answered' })
     reading.add(paymentHash)
     const ended = async (next: Purchase): Promise<void> => {
@@ -90,11 +96,4 @@ const paidAgain = ({ paymentHash }: Purchase): PurchaseError =>
     'credential_refused',
     'You paid, but the server asks for payment again. No second payment was made. The next call presents the same credential; to buy again, forget this purchase.',
     { details: { paymentHash } },
-  )
-
-export const inProgress = (): PurchaseError =>
-  new PurchaseError(
-    'unpaid',
-    'purchase_in_progress',
-    'Another call has bought the same thing, or is buying it now. To buy it once per call, give each call its own `purchaseKey`.',
   )

@@ -2,10 +2,10 @@ import { invoiceExpiresAtSeconds } from '../../../protocol/src/bolt11.ts'
 import { fromHex } from '../../../protocol/src/bytes.ts'
 import type { Offer } from '../../../protocol/src/offers.ts'
 import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
-import { PurchaseError } from './errors.ts'
+import { inProgress, PurchaseError } from './errors.ts'
 import { KeptPurchases } from './kept-purchases.ts'
 import { isStillOffered, keptOffer, offersIn } from './offers.ts'
-import { inProgress, isBeingRead, type Presentation, Presenting } from './presenting.ts'
+import { isBeingRead, type Presentation, Presenting } from './presenting.ts'
 import { infoOf, type Purchase, type PurchaseInfo } from './purchase.ts'
 import type { RepeatableRequest } from './request.ts'
 import { mayReplace, settle } from './settle.ts'
@@ -77,15 +77,16 @@ export class Purchases {
   }
 
   async complete(paymentHash: string, preimage: string): Promise<void> {
-    await this.#kept.change(paymentHash, async (key, purchase) => {
+    await this.#kept.change(paymentHash, async (key, purchase, lock) => {
       if (!/^[0-9a-f]{64}$/.test(preimage) || sha256Hex(this.#crypto, fromHex(preimage)) !== paymentHash)
         throw new PurchaseError('unknown', 'wrong_preimage', 'The preimage does not belong to this payment.')
-      if (purchase.credential === undefined) await this.#kept.write(key, paidWith(purchase, this.#offerOf(purchase), preimage))
+      if (purchase.credential === undefined)
+        await this.#kept.write(key, paidWith(purchase, this.#offerOf(purchase), preimage), lock)
     })
   }
 
   async forget(paymentHash: string): Promise<void> {
-    await this.#kept.change(paymentHash, (key) => this.#kept.delete(key))
+    await this.#kept.change(paymentHash, (key, _purchase, lock) => this.#kept.delete(key, lock))
   }
 
   async #askAndBuy(visit: Visit): Promise<Response> {
@@ -95,7 +96,7 @@ export class Purchases {
 
   /** `lapsed` is an earlier purchase, which stays until this one replaces it. */
   async #buy(visit: Visit, refusal: Response, lapsed?: Purchase): Promise<Response> {
-    const { key, request } = visit
+    const { key, request, lock } = visit
     await refusal.body?.cancel()
     const offer = this.#chosen(request, offersIn(this.#crypto, refusal.headers, request.bound))
     await this.#requireNetwork(offer, request.signal)
@@ -112,10 +113,14 @@ export class Purchases {
       ...{ state: 'kept', method, url: url.href, wallet: this.#wallet.id, protocol, header, challenge },
       ...{ invoice, paymentHash, amountSat, createdAtMs: Date.now() },
     }
-    await this.#kept.write(key, purchase)
+    await this.#kept.write(key, purchase, lock).catch(async (error) => {
+      // It was not kept, so it will not be paid.
+      if (!(await lock.isHeld())) await this.#budget.release(paymentHash)
+      throw error
+    })
     const paid = await this.#pay(visit, purchase, offer, true)
     if (paid === 'lapsed') {
-      await this.#drop(key, purchase)
+      await this.#drop(key, purchase, lock)
       throw new PurchaseError('unpaid', 'payment_failed', 'The invoice expired before it could be paid.')
     }
     return this.#presenting.present(visit, paid, false)
@@ -153,9 +158,9 @@ export class Purchases {
       }
       if (!(await lock.isHeld())) throw inProgress()
       request.signal.throwIfAborted()
-      await this.#kept.write(key, { ...kept, state: 'paying' })
+      await this.#kept.write(key, { ...kept, state: 'paying' }, lock)
       // The wallet will not be asked.
-      if (request.signal.aborted && !isResumed) await this.#kept.write(key, kept)
+      if (request.signal.aborted && !isResumed) await this.#kept.write(key, kept, lock)
     }
     try {
       const paid = await settle(this.#wallet, offer, { crypto: this.#crypto, isResumed, signal: request.signal, beforePaying })
@@ -168,7 +173,7 @@ export class Purchases {
     } catch (error) {
       const isUnpaid = !isResumed && !request.signal.aborted && error instanceof PurchaseError && error.outcome === 'unpaid'
       // If that fails, the next call asks the wallet.
-      if (isUnpaid && error.code !== 'purchase_in_progress') await this.#drop(key, kept).catch(() => undefined)
+      if (isUnpaid && error.code !== 'purchase_in_progress') await this.#drop(key, kept, lock).catch(() => undefined)
       throw error instanceof PurchaseError ? error.about(kept.paymentHash, isResumed) : error
     }
   }
@@ -217,8 +222,8 @@ export class Purchases {
   }
 
   /** Only if it was certainly not paid and cannot be paid any more. The record goes first: without it, the entry of the budget is harmless. */
-  async #drop(key: string, { paymentHash }: Purchase): Promise<void> {
-    await this.#kept.delete(key)
+  async #drop(key: string, { paymentHash }: Purchase, lock: Lock): Promise<void> {
+    await this.#kept.delete(key, lock)
     await this.#budget.release(paymentHash)
   }
 }

@@ -24,6 +24,8 @@ const DEFAULTS: Record<string, string> = {
 
 type Redirect = NonNullable<RequestInit['redirect']>
 export type Credential = { header: CredentialHeader; credential: string }
+/** Without a status, the response was lost. */
+export type Retry = { status: number | undefined; patienceMs: number }
 type Parts = {
   url: URL
   method: string
@@ -172,9 +174,13 @@ export class RepeatableRequest {
 
   /**
    * Sends the request with its credential. Retries 429, and 503 if the server says when. Also retries after a lost response or another 503,
-   * if the request is safe to repeat: a proxy may have sent that 503 although the server got the request.
+   * if the request is safe to repeat: a proxy may have sent that 503 although the server got the request. `onRetry` is called before each pause.
    */
-  async present(proof: Credential, patienceMs = PATIENCE_MS): Promise<Response> {
+  async present(
+    proof: Credential,
+    patienceMs = PATIENCE_MS,
+    onRetry: (retry: Retry) => void = () => undefined,
+  ): Promise<Response> {
     const deadline = performance.now() + patienceMs
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
       const answer = await this.send(proof).catch((error: unknown) => {
@@ -193,6 +199,7 @@ export class RepeatableRequest {
         return answer
       }
       if ('status' in answer) await answer.body?.cancel()
+      onRetry({ status: 'status' in answer ? answer.status : undefined, patienceMs })
       await pause(waitMs, this.signal)
     }
   }

@@ -211,3 +211,9 @@ export function privately(cacheControl: string | null | undefined): string {
   if (!directives.some((directive) => /^(?:private|no-store)$/i.test(directive))) directives.push('private')
   return directives.join(', ')
 }
+
+/** The headers that caches of CDNs, nginx (`X-Accel-Expires`), Akamai (`Edge-Control`) and LiteSpeed obey before Cache-Control. */
+const FOR_SHARED_CACHES =
+  /^(?:(?:.+-)?cdn-cache-control|surrogate-control|x-accel-expires|edge-control|x-litespeed-cache-control)$/i
+
+export const isForSharedCaches = (header: string): boolean => FOR_SHARED_CACHES.test(header)

@@ -4,7 +4,7 @@ import type { Boltyard } from '../boltyard.ts'
 import { bodyOf, discardBody, linesOf, type NodeRequest, paymentFieldsOf } from '../paywall/adapters/node-request.ts'
 import { follow, whileConnected } from '../paywall/adapters/node-response.ts'
 import { advertise } from '../paywall/advertised.ts'
-import { bodyTooLarge, bodyTooSlow } from '../paywall/answers.ts'
+import { type Answer, bodyTooLarge, bodyTooSlow } from '../paywall/answers.ts'
 import { type BindOptions, bindRequest } from '../paywall/binding.ts'
 import { findCredential } from '../paywall/credentials.ts'
 import { sha256Bytes } from '../paywall/digest.ts'
@@ -13,12 +13,13 @@ import { BodyMemory } from '../paywall/gate/body-memory.ts'
 import type { Delivery } from '../paywall/gate/delivery.ts'
 import { Gate, PATIENCE_MS, type Pass } from '../paywall/gate/gate.ts'
 import type { PaywallOptions } from '../paywall/options.ts'
+import { hasProof } from '../paywall/proof.ts'
 import type { RequestTarget } from './config/path.ts'
 import type { Route } from './config/route.ts'
 import type { Settings } from './config/settings.ts'
 import type { Client } from './http/forwarded.ts'
 import { askPrice, type Price } from './http/price.ts'
-import { failure, RETRY_AFTER_SECONDS, respond } from './http/respond.ts'
+import { failure, hasBody, RETRY_AFTER_SECONDS, respond } from './http/respond.ts'
 
 /** A request on its way through the proxy. */
 export type Incoming = {
@@ -73,7 +74,7 @@ export class PaidRoute {
       ...{ publicUrl, maxBodyBytes, maxOpenVisits, onEvent, patienceMs },
     }
     if (documents) advertise(paywall, documents.link)
-    this.#gate = new Gate(paywall)
+    this.#gate = new Gate(paywall, 'proxy')
   }
 
   ready(): Promise<void> {
@@ -93,7 +94,7 @@ export class PaidRoute {
   async admit(incoming: Incoming, methods: readonly string[]): Promise<Passed | undefined> {
     const { request, response } = incoming
     const decision = await whileConnected(response, async (signal) => {
-      const price = await this.#priceOf(incoming, signal)
+      const price = (await this.#whole(incoming, signal)) ?? (await this.#priceOf(incoming, signal))
       if (price && 'status' in price) return { pass: false as const, ...price }
       return this.#gate.decide({ ...this.#visitOf(incoming, price), methods, signal })
     })
@@ -132,12 +133,39 @@ export class PaidRoute {
   }
 
   /** Undefined if the price is a constant, or is not needed. Otherwise the price, or the response if there is none. */
-  async #priceOf({ request, response, target, askForBody }: Incoming, signal: AbortSignal) {
-    const { priceFrom, requiresAuth = false } = this.#route.config
+  async #priceOf(incoming: Incoming, signal: AbortSignal): Promise<Price | Answer | undefined> {
+    const { request, target } = incoming
+    const { priceFrom } = this.#route.config
     if (priceFrom === undefined || request.method === 'OPTIONS') return undefined
+    const body = await this.#bodyOf(incoming, signal)
+    if ('status' in body) return body
+    const bodySha256 = toHex(body.sha256)
+    // HEAD asks about GET, and has its price.
+    const method = request.method === 'HEAD' ? 'GET' : (request.method ?? 'GET')
+    const price = await askPrice(priceFrom, { method, url: target.url, bodySha256 }, signal)
+    return price ?? failure(503, 'The price is unknown right now. Nothing was used up. Try again later.')
+  }
+
+  /**
+   * With `releaseOnDisconnect: false`, reads a paid request before it is forwarded: the upstream may act on part of a body, whose customer could
+   * break it off and use the payment again. Otherwise undefined, or the response if the body cannot be read.
+   */
+  async #whole(incoming: Incoming, signal: AbortSignal): Promise<Answer | undefined> {
+    const { requiresAuth = false, releaseOnDisconnect } = this.#route.config
+    const { request } = incoming
+    if (releaseOnDisconnect !== false || !hasBody(request)) return undefined
+    const credential = findCredential(paymentFieldsOf(request.headers), requiresAuth)
+    if (!credential || 'unusable' in credential) return undefined
+    const body = await this.#bodyOf(incoming, signal)
+    return 'status' in body ? body : undefined
+  }
+
+  /** The hash of the body, or the response if it cannot be read. */
+  async #bodyOf({ request, response, askForBody }: Incoming, signal: AbortSignal): Promise<{ sha256: Uint8Array } | Answer> {
     askForBody()
-    const hasCredential = findCredential(paymentFieldsOf(request.headers), requiresAuth) !== undefined
-    const memory = new BodyMemory(this.#maxBodyBytes, hasCredential)
+    const credential = findCredential(paymentFieldsOf(request.headers), this.#route.config.requiresAuth === true)
+    const hasCredential = credential !== undefined
+    const memory = new BodyMemory(this.#maxBodyBytes, await hasProof(credential))
     response.once('close', () => memory.release())
     const limits = { maxBodyBytes: this.#maxBodyBytes, bodyTimeoutMs: this.#patienceMs, signal, memory }
     const body = await bodyOf(request as NodeRequest, limits)
@@ -145,12 +173,7 @@ export class PaidRoute {
     if (body === 'busy')
       return failure(503, 'Too many requests with a body are in progress. Nothing was used up. Try again later.')
     if (typeof body === 'string') return bodyTooLarge(this.#maxBodyBytes)
-    const sha256 = 'sha256' in body ? body.sha256 : await sha256Bytes(body)
-    const bodySha256 = toHex(sha256)
-    // HEAD asks about GET, and has its price.
-    const method = request.method === 'HEAD' ? 'GET' : (request.method ?? 'GET')
-    const price = await askPrice(priceFrom, { method, url: target.url, bodySha256 }, signal)
-    return price ?? failure(503, 'The price is unknown right now. Nothing was used up. Try again later.')
+    return 'sha256' in body ? body : { sha256: await sha256Bytes(body) }
   }
 }
 

@@ -16,7 +16,7 @@ import { forward } from './http/forward.ts'
 import { type ClientOf, clientOf } from './http/forwarded.ts'
 import { type HeaderRewriter, requestHeaders } from './http/headers.ts'
 import { hasBody, refusal, respond } from './http/respond.ts'
-import { isWebSocket, responseOn, tunnel } from './http/tunnel.ts'
+import { guarded, isWebSocket, responseOn, tunnel } from './http/tunnel.ts'
 import { Upstream } from './http/upstream.ts'
 import { type Incoming, PaidRoute, type Passed } from './paid-route.ts'
 
@@ -37,6 +37,8 @@ export type ProxyServer = {
   ready(): Promise<void>
   /** Rejects if the upstream does not accept a connection, or its certificate is not valid. */
   reachUpstream(): Promise<void>
+  /** How many requests and WebSockets are in progress. */
+  readonly inProgress: number
   /** Stops listening, waits for responses in progress, and tells the gateway what was delivered. */
   close(options?: { graceMs?: number }): Promise<void>
 }
@@ -84,7 +86,8 @@ class PaidProxy implements ProxyServer {
     this.#server = createServer({ insecureHTTPParser: false, keepAliveTimeout: KEEP_ALIVE_MS })
     this.#server.on('request', (request, response) => this.#handle(request, response, false))
     this.#server.on('checkContinue', (request, response) => this.#handle(request, response, true))
-    this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))
+    this.#server.on('upgrade', (request, socket, head) => this.#takeOver(socket, () => this.#upgrade(request, socket, head)))
+    this.#server.on('connect', (_request, socket) => this.#takeOver(socket, () => void socket.destroy()))
   }
 
   listen(): Promise<{ host: string; port: number }> {
@@ -108,11 +111,17 @@ class PaidProxy implements ProxyServer {
     return this.#upstream.reach()
   }
 
+  get inProgress(): number {
+    const served = new Set<unknown>([...this.#tunnels, ...[...this.#responses].map((response) => response.socket ?? response)])
+    // The upstream may still work for a customer who has left.
+    return Math.max(served.size, this.#forwardings.size)
+  }
+
   async close({ graceMs = GRACE_MS }: { graceMs?: number } = {}): Promise<void> {
     this.#isClosing = true
     const closed = new Promise((resolve) => this.#server.close(resolve))
     for (const response of this.#responses) response.shouldKeepAlive = false
-    const finished = (): Promise<unknown> => Promise.all(this.#forwardings)
+    const finished = (): Promise<unknown> => Promise.allSettled(this.#forwardings)
     await within(graceMs, closed.then(finished))
     for (const socket of this.#tunnels) socket.destroy()
     this.#server.closeAllConnections()
@@ -202,13 +211,23 @@ class PaidProxy implements ProxyServer {
       maxBodyBytes,
     })
     this.#forwardings.add(forwarding)
-    void forwarding.then(() => this.#forwardings.delete(forwarding))
+    const end = (): unknown => this.#forwardings.delete(forwarding)
+    void forwarding.catch((error) => this.#fail(response, error)).then(end)
+  }
+
+  /** For a connection that Node hands over, and whose errors it no longer handles. */
+  #takeOver(socket: Duplex, act: () => void): void {
+    socket.on('error', () => socket.destroy())
+    // With an error, so that a response that is not complete counts as broken off by the customer.
+    for (const { req } of this.#responses)
+      if (req.socket === socket) return void socket.destroy(new Error('another protocol in the middle of a response'))
+    this.#tunnels.add(socket)
+    socket.once('close', () => this.#tunnels.delete(socket))
+    guarded(socket, act)
   }
 
   /** Only free routes have WebSockets: a connection without an end is not a delivery. */
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    this.#tunnels.add(socket)
-    socket.once('close', () => this.#tunnels.delete(socket))
     const target = targetOf(request.url ?? '')
     const matched = target && this.#find(request.method ?? 'GET', target)
     if (target && matched?.route.listed.access === 'free' && isWebSocket(request)) {
@@ -227,6 +246,7 @@ class PaidProxy implements ProxyServer {
   #track(response: ServerResponse): void {
     if (this.#isClosing) response.shouldKeepAlive = false
     this.#responses.add(response)
+    response.on('error', () => response.destroy())
     response.once('close', () => {
       this.#responses.delete(response)
       // Later, because the connection is not idle yet.
@@ -235,9 +255,13 @@ class PaidProxy implements ProxyServer {
   }
 
   #fail(response: ServerResponse, error: unknown): void {
-    warn('proxy', `A request failed: ${error instanceof Error ? error.message : String(error)}`)
-    if (response.headersSent) response.destroy()
-    else respond(response, refusal(500, 'The request could not be handled.'))
+    warn('proxy', `A request failed: ${error instanceof Error ? error.message : String(error)}`, 'proxy')
+    try {
+      if (!response.headersSent) return respond(response, refusal(500, 'The request could not be handled.'))
+    } catch {
+      // It could not be written either.
+    }
+    response.destroy()
   }
 }
 

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -23,6 +23,19 @@ test('a missing directory is empty, and is created for its owner only', async ()
   expect([await store.get('a'), await store.list('')]).toEqual([undefined, []])
   await store.set('a', '1')
   expect([await store.get('a'), await store.list(''), statSync(directory).mode & 0o777]).toEqual(['1', ['a'], 0o700])
+})
+
+test('an entry stays if the lock is lost while the new one is written, of which nothing is left', async () => {
+  const store = fileStore(directory)
+  await store.set('a', 'theirs')
+  let files: string[] = []
+  const mayReplace = async (): Promise<void> => {
+    files = readdirSync(directory)
+    throw new Error('the lock is lost')
+  }
+  await expect(store.set('a', 'ours', mayReplace)).rejects.toThrow('the lock is lost')
+  // It was asked when the new file was there, right before it would have got its name.
+  expect([files.length, readdirSync(directory), await store.get('a')]).toEqual([2, ['a.json'], 'theirs'])
 })
 
 test.each<[string, () => void]>([

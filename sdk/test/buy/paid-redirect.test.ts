@@ -55,6 +55,18 @@ describe('C80: a redirect of a paid response', () => {
     expect([other.got, seller.paid.length]).toEqual([[], 1])
   })
 
+  test.each([
+    ['Payment-Receipt', 302],
+    ['PAYMENT-RESPONSE', 303],
+    ['Payment-Receipt', 304],
+  ])('with a receipt in %s and status %i is a delivery: the next call buys again', async (receipt, status) => {
+    seller.goods = () => ({ status, headers: { location: other.url, [receipt]: 'e30' } })
+    expect((await buy()).status).toBe(status)
+    expect(await seller.buyer({ store }).unfinished()).toEqual([])
+    expect((await buy()).status).toBe(status)
+    expect([other.got, seller.paid.length]).toEqual([[], 2])
+  })
+
   test('with a credential that was delivered before: nothing is paid, and the new address can be bought', async () => {
     expect(await outcomeOf(buy())).toBe('Sunny')
     const sell = seller.reply

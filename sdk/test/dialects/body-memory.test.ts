@@ -2,11 +2,12 @@ import { once } from 'node:events'
 import { type ClientRequest, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { PassThrough, pipeline } from 'node:stream'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { x402Credential } from '../../../server/test/support/gateway.ts'
+import { credentialOf, invoiceIn, x402Credential } from '../../../server/test/support/gateway.ts'
 import { eventually } from '../../../server/test/support/server.ts'
 import { paywall } from '../../src/paywall/adapters/express.ts'
 import { BodyBuffer } from '../../src/paywall/body-buffer.ts'
 import { BodyMemory } from '../../src/paywall/gate/body-memory.ts'
+import { hasProof } from '../../src/paywall/proof.ts'
 import { Market } from '../paywall-harness.ts'
 import { SHOPS, type Shop } from '../paywall-shops.ts'
 import { newShop, opened } from '../shops/shop.ts'
@@ -50,13 +51,13 @@ describe.each(READING)('%s', (_name, open) => {
   })
 
   test('C79: when bodies fill the memory for them, an x402 payment with a body gets 503 and no challenge, until they are gone', async () => {
-    const invented = x402Credential(requiredBy(await fetch(url, post('x'))).accepts[0], '0'.repeat(64))
+    const other = await buyX402(market, url, post('other'))
     const large = 'large'.repeat(200_000)
     const [paid, paidSmall] = [await buyX402(market, url, post(large)), await buyX402(market, url, post('small'))]
-    const held = [0, 1].map(() => stalled(url, 31.9 * MIB, { 'payment-signature': invented }))
+    const held = [0, 1].map(() => stalled(url, 31.9 * MIB, { 'payment-signature': other }))
     await eventually(async () => !fits(MIB / 2), 'the memory to be full')
 
-    const answer = await presentX402(url, invented, post(large))
+    const answer = await presentX402(url, other, post(large))
     expect(answer.status).toBe(503)
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
     expect([answer.headers.has('payment-required'), answer.headers.has('www-authenticate')]).toEqual([false, false])
@@ -95,19 +96,39 @@ describe.each(READING)('%s', (_name, open) => {
   })
 })
 
-test('C79: bodies without a payment fill at most half of the memory, so that a paid one still gets in', async () => {
+test.each([
+  ['without a payment', ''],
+  ['with an invented one', '0'.repeat(64)],
+])('C79: bodies %s fill at most half of the memory, so that a paid one still gets in', async (_name, preimage) => {
   const [, open] = READING[0] as (typeof READING)[number]
   const shop = await open({ ...market.terms, protocols: ALL, maxBodyBytes: 32 * MIB })
   const [url, large] = [shop.url('/echo'), 'large'.repeat(200_000)]
   const paid = await buyX402(market, url, post(large))
-  const held = stalled(url, 31.9 * MIB)
+  const invented = x402Credential(requiredBy(await fetch(url, post('x'))).accepts[0], preimage)
+  const headers: Record<string, string> = preimage ? { 'payment-signature': invented } : {}
+  const held = stalled(url, 31.9 * MIB, headers)
   await eventually(async () => !fits(32.5 * MIB), 'half of the memory to be full')
+  const more = stalled(url, 31.9 * MIB, headers)
+  const isFull = eventually(async () => !fits(MIB / 2), 'all of the memory to be full').catch(() => undefined)
+  await Promise.race([once(more, 'response'), isFull])
   const unpaid = await fetch(url, post(large))
   expect([unpaid.headers.has('payment-required'), unpaid.headers.has('www-authenticate')]).toEqual([false, true])
   const bought = await presentX402(url, paid, post(large))
   expect([bought.status, await bought.text()]).toEqual([200, large])
   held.destroy()
+  more.destroy()
   await eventually(async () => isFree(), 'the memory to be free')
+})
+
+test.each(ALL)('C79: a payment by %s counts as one only with the preimage of its invoice', async (protocol) => {
+  const { nodeId, amountSat } = market.terms
+  const x402 = { resource: { url: 'http://shop' }, requestHash: '0'.repeat(64), requestBindingProfile: 'http:1' as const }
+  const params = { nodeId, amountSat, description: 'a', resource: 'a', protocol }
+  const binding = protocol === 'x402' ? { x402: { ...x402, requestBindingParams: { headers: [] } } } : {}
+  const { challenge } = await market.client.payments.create({ ...params, ...binding })
+  const { preimage } = await market.wallet.payInvoice({ invoice: invoiceIn(challenge) })
+  const proofOf = (one: string): Promise<boolean> => hasProof({ protocol, text: credentialOf({ protocol, challenge }, one) })
+  expect([await proofOf(preimage), await proofOf('0'.repeat(64))]).toEqual([true, false])
 })
 
 test('C79: a body takes at most a quarter more than its size', () => {

@@ -4,6 +4,7 @@ import type { Config } from '../config.ts'
 import type { Logger } from '../platform/log.ts'
 import { isLoopback } from '../platform/loopback.ts'
 import { primitives } from '../platform/primitives.ts'
+import { portFault } from '../platform/start-fault.ts'
 
 const REQUEST_TIMEOUT_MS = 10_000
 
@@ -38,7 +39,9 @@ export async function serveText(
     })
   })
   server.listen(port, host)
-  await once(server, 'listening')
+  await once(server, 'listening').catch((error: unknown) => {
+    throw portFault(error, 'METRICS_PORT', { host, port })
+  })
   return async () => {
     server.close()
     server.closeAllConnections()

@@ -10,3 +10,12 @@ export class StartFault extends Error {
     this.exitCode = exitCode
   }
 }
+
+/** Names the setting to change if another program uses the port. Any other error is returned as it is. */
+export function portFault(error: unknown, setting: string, { host, port }: { host: string; port: number }): unknown {
+  if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') return error
+  return new StartFault(
+    1,
+    `${setting}: ${host.includes(':') ? `[${host}]` : host}:${port} is already in use (EADDRINUSE). Stop the program that uses it, or set ${setting} to another port`,
+  )
+}

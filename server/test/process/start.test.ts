@@ -335,7 +335,7 @@ describe('one instance through its life', () => {
 
   test('a port in use: one line, and a non-zero exit code', async () => {
     const late = new Server({ command: PROCESS, env: { ...server.sharedStoreEnv, PORT: String(server.port) } })
-    await expectFault(late, 1, /EADDRINUSE.*:\d+$/)
+    await expectFault(late, 1, /^PORT: \S+:\d+ is already in use \(EADDRINUSE\)\. .* set PORT /)
   })
 
   test('a database that refuses the connection: 78 and one line without the password', async () => {

@@ -61,7 +61,11 @@ export function fileStore(directory: string): PurchaseStore {
 
   return {
     get: async (name) => ((await isThere()) ? fs.readFile(pathOf(name), 'utf8').catch(ifMissing(undefined)) : undefined),
-    set: (name, text) => write(name, text, (beside, target) => fs.rename(beside, target)),
+    set: (name, text, mayReplace) =>
+      write(name, text, async (beside, target) => {
+        await mayReplace?.()
+        await fs.rename(beside, target)
+      }),
     add: (name, text) =>
       write(name, text, async (beside, target) => {
         try {

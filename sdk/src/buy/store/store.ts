@@ -4,8 +4,11 @@
  */
 export interface PurchaseStore {
   get(name: string): Promise<string | undefined>
-  /** Replaces the text as a whole. Must be durable when it resolves: money is spent after that. */
-  set(name: string, text: string): Promise<void>
+  /**
+   * Replaces the text as a whole. Must be durable when it resolves: money is spent after that. If it is given, call `mayReplace` as late as you
+   * can, and reject with what it throws: the process may have been suspended, and another one may have written the entry meanwhile.
+   */
+  set(name: string, text: string, mayReplace?: () => Promise<void>): Promise<void>
   /** Creates the entry, as durably. False if it exists: of any number of concurrent callers, exactly one gets true. */
   add(name: string, text: string): Promise<boolean>
   /** Does nothing if there is no such entry. */
@@ -19,7 +22,10 @@ export function memoryStore(): PurchaseStore {
   const entries = new Map<string, string>()
   return {
     get: async (name) => entries.get(name),
-    set: async (name, text) => void entries.set(name, text),
+    set: async (name, text, mayReplace) => {
+      await mayReplace?.()
+      entries.set(name, text)
+    },
     add: async (name, text) => {
       if (entries.has(name)) return false
       entries.set(name, text)

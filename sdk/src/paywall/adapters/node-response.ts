@@ -1,4 +1,4 @@
-import { privately } from '../answers.ts'
+import { isForSharedCaches, privately } from '../answers.ts'
 import type { Delivery, Receipt } from '../gate/delivery.ts'
 
 /** The parts of node:http's response we use, so that users do not have to install its types. */
@@ -10,10 +10,11 @@ export type NodeResponse = {
   errored?: unknown
   /** Null while another request's response is being written to the socket. */
   socket?: NodeSocket | null | undefined
-  req?: { socket?: Connection | null | undefined } | undefined
+  req?: { socket?: Connection | null | undefined; complete?: boolean | undefined } | undefined
   /** HTTP/2 only. */
   stream?: NodeStream | undefined
   getHeader(name: string): unknown
+  getHeaderNames(): string[]
   setHeader(name: string, value: string): unknown
   removeHeader(name: string): unknown
   writeHead(status: number, headers?: Record<string, string | string[]>): unknown
@@ -33,7 +34,13 @@ type NodeSocket = {
   removeListener(event: 'timeout', listener: () => void): unknown
 }
 
-type Connection = { destroyed: boolean; once(event: 'close', listener: () => void): unknown }
+type Connection = { destroyed: boolean; server?: NodeServer | undefined; once(event: 'close', listener: () => void): unknown }
+
+type NodeServer = {
+  listenerCount(event: 'connect'): number
+  on(event: 'connect', listener: (request: unknown, socket: ClosedSocket) => void): unknown
+}
+type ClosedSocket = { on(event: 'error', listener: () => void): unknown; destroy(error: Error): unknown }
 
 const queued = new WeakMap<Connection, Set<NodeResponse>>()
 
@@ -43,7 +50,7 @@ export function closeWithConnection(response: NodeResponse): void {
   if (response.stream || response.socket || !connection || response.writableFinished) return
   if (connection.destroyed) return closeQueued(response)
   const responses = queued.get(connection) ?? new Set()
-  if (responses.size === 0) {
+  if (!queued.has(connection)) {
     queued.set(connection, responses)
     connection.once('close', () => {
       queued.delete(connection)
@@ -57,6 +64,23 @@ export function closeWithConnection(response: NodeResponse): void {
 function closeQueued(response: NodeResponse): void {
   response.destroy?.()
   response.emit?.('close')
+}
+
+const refusing = new WeakSet<NodeServer>()
+
+/**
+ * If nobody listens to CONNECT, Node closes its connection without an error, as a shop would that breaks a response off. So a customer could
+ * send it in the middle of a paid response, to get their payment back. This closes the connection with an error.
+ */
+function refuseConnect(server: NodeServer | undefined): void {
+  if (!server || refusing.has(server) || server.listenerCount('connect') > 0) return
+  refusing.add(server)
+  server.on('connect', (_request, socket) => {
+    // The shop has a listener by now.
+    if (server.listenerCount('connect') > 1) return
+    socket.on('error', () => undefined)
+    socket.destroy(new Error('CONNECT is not supported.'))
+  })
 }
 
 /**
@@ -99,7 +123,7 @@ export function follow(response: NodeResponse, delivery: Delivery): void {
 function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   const { end, writeHead } = response
   let [socket, bytesBefore]: [NodeSocket | null | undefined, number] = [undefined, 0]
-  let [hasEnded, hasLeft, hasTimedOut] = [false, false, false]
+  let [hasEnded, hasLeft, hasTimedOut, wasKept] = [false, false, false, false]
 
   const byStatus = (): void => {
     if (response.statusCode >= 400) delivery.release(`the handler returned ${response.statusCode}`)
@@ -140,6 +164,8 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
     else if (hasSent()) byStatus()
     else if (hasEnded) afterLeaving()
     else hasLeft = true
+    // The claim does not lapse any more, and the handler may never end.
+    if (hasLeft && wasKept) afterLeaving()
   }
   response.once('close', close)
   response.once('finish', () => {
@@ -149,11 +175,20 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   if (response.socket) useSocket()
   else response.once('socket', useSocket)
   closeWithConnection(response)
+  if (!response.stream) refuseConnect(response.req?.socket?.server)
   delivery.hasBegun = hasSent
+  // By a response before this one that they do not read, or by not finishing their request.
+  delivery.isKeptWaiting = () => {
+    const isUploading = !response.stream && response.req?.complete === false
+    wasKept = !hasLeft && (response.headersSent || isUploading)
+    return wasKept
+  }
   response.writeHead = function (this: NodeResponse, ...args: unknown[]) {
-    countFromHere()
+    // A second head is an error, and the bytes of the first one stay sent.
+    if (!response.headersSent) countFromHere()
     return Reflect.apply(writeHead, this, args)
   } as NodeResponse['writeHead']
+  if (response.destroyed) close()
   response.end = function (this: NodeResponse, ...args: unknown[]) {
     const result = Reflect.apply(end, this, args)
     hasEnded = true
@@ -181,7 +216,8 @@ function finishHead(response: NodeResponse, delivery: Delivery | undefined): voi
     const receipt = delivery?.receiptFor(status)
     if (delivery) for (const header of RECEIPTS) if (header !== receipt?.header) response.removeHeader(header)
     if (receipt) response.setHeader(receipt.header, receipt.value)
-    const others = rest.map((one) => (one === given ? withoutCacheControl(one) : one))
+    for (const name of response.getHeaderNames()) if (isForSharedCaches(name)) response.removeHeader(name)
+    const others = rest.map((one) => (one === given ? withoutCaching(one) : one))
     return Reflect.apply(writeHead, this, [status, ...others])
   } as NodeResponse['writeHead']
 }
@@ -196,8 +232,9 @@ function pairsOf(headers: unknown): [name: string, value: unknown][] {
   return pairs.map(([name, value]) => [name.toLowerCase(), value])
 }
 
-function withoutCacheControl(headers: unknown): unknown {
-  const isIt = (name: unknown): boolean => typeof name === 'string' && name.toLowerCase() === 'cache-control'
+function withoutCaching(headers: unknown): unknown {
+  const isIt = (name: unknown): boolean =>
+    typeof name === 'string' && (name.toLowerCase() === 'cache-control' || isForSharedCaches(name))
   if (Array.isArray(headers)) return headers.filter((_, at) => !isIt(headers[at - (at % 2)]))
   return Object.fromEntries(Object.entries(headers ?? {}).filter(([name]) => !isIt(name)))
 }

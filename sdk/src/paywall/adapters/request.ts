@@ -1,4 +1,4 @@
-import { privately } from '../answers.ts'
+import { isForSharedCaches, privately } from '../answers.ts'
 import type { WaitUntil } from '../gate/claims.ts'
 import type { Delivery } from '../gate/delivery.ts'
 import type { Decision, Pass } from '../gate/gate.ts'
@@ -84,6 +84,7 @@ export function refused({ status, headers, body }: Exclude<Decision, Pass>, requ
 export function privateResponse(answer: Response, body: ReadableStream<Uint8Array> | null = answer.body): Response {
   const response = new Response(body, answer)
   response.headers.set('cache-control', privately(response.headers.get('cache-control')))
+  for (const name of [...response.headers.keys()]) if (isForSharedCaches(name)) response.headers.delete(name)
   return response
 }
 
@@ -111,6 +112,8 @@ function followed(
   const reader = body.getReader()
   let hasSent = false
   delivery.hasBegun = () => hasSent
+  // From here on, only its reader can delay it.
+  delivery.isKeptWaiting = () => true
   const leave = (): void => {
     left?.removeEventListener('abort', leave)
     if (hasSent || !delivery.releaseOnDisconnect) delivery.deliver()

@@ -1,5 +1,6 @@
 import { type BindOptions, type Body, type BodyLimits, type Bound, bindRequest, type HttpRequest } from '../binding.ts'
 import { BodyBuffer } from '../body-buffer.ts'
+import type { BodyMemory } from '../gate/body-memory.ts'
 import type { PaymentFields } from '../visit.ts'
 
 export function paymentFieldsOf(headers: Headers): PaymentFields {
@@ -30,23 +31,44 @@ async function bodyOf(request: Request, { maxBodyBytes, bodyTimeoutMs, memory }:
   const reader = request.clone().body?.getReader()
   if (!reader) return new Uint8Array()
   const buffer = new BodyBuffer(maxBodyBytes, memory)
-  let stopTimer = (): void => undefined
-  const late = new Promise<'too_slow'>((resolve) => {
-    stopTimer = buffer.expect(bodyTimeoutMs, () => resolve('too_slow'))
+  const fits = countChunks(memory)
+  // Settles only when the handler's copy is cancelled too. But a read that waits for more ends.
+  const cancel = (): void => void reader.cancel().catch(() => undefined)
+  let isLate = false
+  const stopTimer = buffer.expect(bodyTimeoutMs, () => {
+    isLate = true
+    cancel()
   })
   try {
     for (;;) {
-      const read = await Promise.race([late, reader.read()])
-      if (read !== 'too_slow' && read.done) return buffer.bytes
-      const refusal = read === 'too_slow' ? read : buffer.add(read.value)
+      // No race with the timer: its promise would keep every chunk until the end of the body.
+      const { done, value } = await reader.read()
+      if (done && !isLate) return buffer.bytes
+      const refusal = isLate || !value ? 'too_slow' : fits(value) ? buffer.add(value) : 'busy'
       if (!refusal) continue
-      // Settles only when the handler's copy is cancelled too.
-      void reader.cancel().catch(() => undefined)
+      cancel()
       cutOff.add(request)
       return refusal
     }
   } finally {
     stopTimer()
+  }
+}
+
+/** What a chunk takes in the queue of the handler's copy, besides its bytes. */
+const CHUNK_BYTES = 300
+/** Not counted, because every body has some small chunks. */
+const UNCOUNTED_BYTES = 65_536
+
+/** The memory for the small chunks of a body. Returns whether there is room for one more. */
+function countChunks(memory: BodyMemory): (chunk: Uint8Array) => boolean {
+  let bytes = -UNCOUNTED_BYTES
+  return ({ length }) => {
+    bytes += Math.max(0, CHUNK_BYTES - length)
+    if (bytes <= 0) return true
+    const isReserved = memory.reserve(bytes)
+    bytes = 0
+    return isReserved
   }
 }
 

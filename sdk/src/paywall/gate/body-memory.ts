@@ -15,10 +15,10 @@ export class BodyMemory {
   #bytes = 0
   #isReleased = false
 
-  /** Requests without a payment may fill only half of the memory, so that those who have paid are still served. */
-  constructor(maxBodyBytes: number, hasCredential: boolean) {
+  /** Requests without a payment, or with one that proves nothing, may fill only half of the memory, so that those who have paid are still served. */
+  constructor(maxBodyBytes: number, isProven: boolean) {
     const most = Math.max(MOST_BODY_BYTES, 2 * maxBodyBytes)
-    this.#limit = hasCredential ? most : most / 2
+    this.#limit = isProven ? most : most / 2
   }
 
   /** False if there is no room, or if the request is over. */

@@ -18,7 +18,7 @@ import { negotiated } from '../offer.ts'
 import { boundHeaders, MAX_BODY_BYTES, type PaywallOptions } from '../options.ts'
 import { asPage, wantsPage } from '../page.ts'
 import type { Terms } from '../terms.ts'
-import { warn } from '../trouble.ts'
+import { type Speaker, warn } from '../trouble.ts'
 import type { Visit } from '../visit.ts'
 import { BodyMemory, MOST_BODY_BYTES } from './body-memory.ts'
 import { openVisits } from './open-visits.ts'
@@ -37,6 +37,7 @@ export class Challenges<R> {
   readonly #options: PaywallOptions<R>
   readonly #boundHeaders: readonly string[]
   readonly #tell: (terms: Terms, detail: EventDetail) => void
+  readonly #speaker: Speaker
   /** A request is bound once, however often it is asked for. */
   readonly #bound = new WeakMap<Visit<R>, { bound: Promise<Bound>; memory: BodyMemory }>()
 
@@ -45,12 +46,14 @@ export class Challenges<R> {
     patienceMs: number,
     options: PaywallOptions<R>,
     tell: (terms: Terms, detail: EventDetail) => void,
+    speaker: Speaker,
   ) {
     this.#client = client
     this.#patienceMs = patienceMs
     this.#options = options
     this.#boundHeaders = boundHeaders(options.bindHeaders)
     this.#tell = tell
+    this.#speaker = speaker
   }
 
   async issue(visit: Visit<R>, terms: Terms, refused?: Refused): Promise<Answer> {
@@ -69,7 +72,7 @@ export class Challenges<R> {
     if ('unbound' in payments) {
       place?.leave()
       this.#tell(terms, { type: 'refused', code: payments.unbound, presented: refused?.presented, paymentIds: [] })
-      return unboundAnswer(payments.unbound, this.#options, refused !== undefined)
+      return unboundAnswer(payments.unbound, this.#options, refused !== undefined, this.#speaker)
     }
     const paymentIds = payments.map(({ id }) => id)
     place?.fill(paymentIds)
@@ -85,12 +88,12 @@ export class Challenges<R> {
     return isPage && accept ? asPage(answer, terms, payments, { accept, requiresAuth: requiresAuth === true }) : answer
   }
 
-  /** Binds an x402 payment to the visit's request. `hasCredential`: one is presented. */
-  bind(visit: Visit<R>, hasCredential: boolean): Promise<Bound> {
+  /** Binds an x402 payment to the visit's request. `isProven`: one is presented, with its proof. */
+  bind(visit: Visit<R>, isProven: boolean): Promise<Bound> {
     const { publicUrl, maxBodyBytes = MAX_BODY_BYTES } = this.#options
     const known = this.#bound.get(visit)
     if (known) return known.bound
-    const memory = new BodyMemory(maxBodyBytes, hasCredential)
+    const memory = new BodyMemory(maxBodyBytes, isProven)
     // After a delivery has begun too: a handler may never end a response that nobody is there to get.
     visit.signal?.addEventListener('abort', () => memory.release(), { once: true })
     const url = typeof publicUrl === 'function' ? { whole: publicUrl(visit.request) } : publicUrl && { base: publicUrl }
@@ -112,7 +115,7 @@ export class Challenges<R> {
     const wanted = negotiated(terms.protocols, visit.acceptPayment)
     const bound = wanted.includes('x402') ? await this.bind(visit, false) : undefined
     const [x402, unbound] = bound && 'unbound' in bound ? [undefined, bound.unbound] : [bound, undefined]
-    if (unbound) warnSeller(unbound)
+    if (unbound) warnSeller(unbound, this.#speaker)
     // Its connection is closed, and a payment for a request that does not arrive would buy nothing.
     if (unbound === 'too_slow') return { unbound }
     // Customers who cannot pay by x402 can still pay by the others.
@@ -135,14 +138,19 @@ export class Challenges<R> {
   #limited({ trustAdvice }: Visit<R>, terms: Terms, clientAddress: string, retryAfterSeconds: number): Answer {
     this.#tell(terms, { type: 'limited', clientAddress })
     const advice = trustAdvice ?? 'configure your framework to trust it, or set `clientAddress`'
-    warn('limited', `Too many unpaid visits from ${clientAddress}. If this is your proxy, ${advice}.`)
+    warn('limited', `Too many unpaid visits from ${clientAddress}. If this is your proxy, ${advice}.`, this.#speaker)
     return tooManyVisits(retryAfterSeconds)
   }
 }
 
 /** Why x402 cannot be used for this request. There is no other offer, or the customer has already paid by x402. */
-export function unboundAnswer<R>(why: Unbound, { maxBodyBytes = MAX_BODY_BYTES }: PaywallOptions<R>, hasPaid: boolean): Answer {
-  warnSeller(why)
+export function unboundAnswer<R>(
+  why: Unbound,
+  { maxBodyBytes = MAX_BODY_BYTES }: PaywallOptions<R>,
+  hasPaid: boolean,
+  speaker: Speaker,
+): Answer {
+  warnSeller(why, speaker)
   if (why === 'too_large') return bodyTooLarge(maxBodyBytes)
   if (why === 'too_slow') return bodyTooSlow(hasPaid, RETRY_AFTER_SECONDS)
   if (why === 'unusable')
@@ -153,17 +161,23 @@ export function unboundAnswer<R>(why: Unbound, { maxBodyBytes = MAX_BODY_BYTES }
 }
 
 /** What the seller can do about it, if anything. */
-function warnSeller(why: Unbound): void {
+function warnSeller(why: Unbound, speaker: Speaker): void {
   if (why === 'consumed')
     warn(
       'x402 body',
       'x402 needs the bytes of the body, but it was already parsed. Put the paywall before the parser, or let the parser keep them in `request.rawBody`.',
+      speaker,
     )
   if (why === 'busy')
     warn(
       'x402 memory',
       `Request bodies that x402 payments are bound to fill ${MOST_BODY_BYTES / 1_048_576} MiB, so new ones are refused for now. If these are your customers, use a smaller \`maxBodyBytes\` or more processes.`,
+      speaker,
     )
   if (why === 'no_url')
-    warn('x402 url', 'x402 needs the address that clients use, which is unknown. Set `publicUrl`, or `server` for an MCP tool.')
+    warn(
+      'x402 url',
+      'x402 needs the address that clients use, which is unknown. Set `publicUrl`, or `server` for an MCP tool.',
+      speaker,
+    )
 }

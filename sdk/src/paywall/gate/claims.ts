@@ -1,7 +1,7 @@
 import type { Boltyard } from '../../boltyard.ts'
 import { BoltyardError } from '../../errors.ts'
 import { pause } from '../../waiting.ts'
-import { warn } from '../trouble.ts'
+import { type Speaker, warn } from '../trouble.ts'
 import { type ClaimedDelivery, Confirmations } from './confirmations.ts'
 
 const ATTEMPT_MS = 5_000
@@ -10,7 +10,7 @@ const LONGEST_PAUSE_MS = 15_000
 /** Bounds the memory that visitors can use up while the gateway is unreachable. Claims beyond the limit are not released, but lapse. */
 const MOST_RELEASING = 1_000
 const LONGEST_REASON = 200
-/** When to check whether a response has started, as fractions of the hold. The first two leave time to retry a confirmation. */
+/** When to check whether a claim must be kept, as fractions of the hold. The first two leave time to retry a confirmation. */
 const LOOKS = [0.75, 0.875, 1]
 
 /** A worker's `waitUntil`: keeps work alive after the response, when the runtime would otherwise stop it. */
@@ -20,13 +20,15 @@ export type WaitUntil = (work: Promise<unknown>) => void
 export class Claims {
   readonly #client: Boltyard
   readonly #holdMs: number
+  readonly #speaker: Speaker
   readonly #confirmations: Confirmations
   readonly #releasing = new Map<string, Promise<void>>()
 
-  constructor(client: Boltyard, holdSeconds: number) {
+  constructor(client: Boltyard, holdSeconds: number, speaker: Speaker = 'paywall') {
     this.#client = client
     this.#holdMs = holdSeconds * 1000
-    this.#confirmations = new Confirmations(client)
+    this.#speaker = speaker
+    this.#confirmations = new Confirmations(client, speaker)
   }
 
   /** Starts a delivery, which ends with `confirm` or `fail`. */
@@ -35,12 +37,12 @@ export class Claims {
   }
 
   /**
-   * Before the hold ends, confirms a response that has started. Otherwise a slow reader could be served again for the same payment each
-   * time the hold lapses. If the shop aborts the response later, the payment is still released. Returns a function that stops the timers.
+   * Before the hold ends, confirms a delivery whose claim must not lapse. If it fails later, the payment is still released. Returns a function
+   * that stops the timers.
    */
-  keep(delivery: ClaimedDelivery, hasBegun: () => boolean, waitUntil?: WaitUntil): () => void {
+  keep(delivery: ClaimedDelivery, mustBeKept: () => boolean, waitUntil?: WaitUntil): () => void {
     const look = (): void => {
-      if (!hasBegun()) return
+      if (!mustBeKept()) return
       stop()
       this.#confirm(delivery, waitUntil)
     }
@@ -102,6 +104,7 @@ export class Claims {
         warn(
           `not_released ${code}`,
           `A failed delivery could not be released, so its customer cannot use the payment again yet. ${message}`,
+          this.#speaker,
         )
         if (status === 400 || status === 404 || Date.now() + pauseMs > end) return
       }

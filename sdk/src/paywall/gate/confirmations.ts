@@ -1,5 +1,5 @@
 import type { Boltyard } from '../../boltyard.ts'
-import { warn } from '../trouble.ts'
+import { type Speaker, warn } from '../trouble.ts'
 
 export type ClaimedDelivery = { id: string; requestId: string }
 
@@ -13,6 +13,7 @@ const ATTEMPT_MS = 5_000
 /** Confirms completed deliveries to the gateway in batches. A claim that is never confirmed lapses. */
 export class Confirmations {
   readonly #client: Boltyard
+  readonly #speaker: Speaker
   #waiting: ClaimedDelivery[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
   #flushing: Promise<void> | undefined
@@ -20,8 +21,9 @@ export class Confirmations {
   #pauseMs = FLUSH_MS
   #inProgress = 0
 
-  constructor(client: Boltyard) {
+  constructor(client: Boltyard, speaker: Speaker = 'paywall') {
     this.#client = client
+    this.#speaker = speaker
   }
 
   /** Listens for signals, so that pending confirmations are sent before the process exits. Call it before the first byte of a response. */
@@ -91,12 +93,14 @@ export class Confirmations {
         warn(
           'hold_lapsed',
           'A delivery took longer than its hold. Increase `holdSeconds`; otherwise the customer may be served twice.',
+          this.#speaker,
         )
       return true
     } catch (error) {
       warn(
         'not_confirmed',
         `Deliveries could not be confirmed. The confirmation will be retried while this process runs. ${(error as Error).message}`,
+        this.#speaker,
       )
       return false
     }

@@ -29,6 +29,8 @@ export class Delivery {
   readonly releaseOnDisconnect: boolean
   /** Whether the customer already has part of the response; set by the code that writes it. */
   hasBegun: () => boolean = () => false
+  /** Whether it is the customer who keeps the delivery waiting; set by the code that writes the response. */
+  isKeptWaiting: () => boolean = () => false
   readonly #settle: ((outcome: Outcome) => void) | undefined
   readonly #receipt: Receipt | undefined
   #outcome: Outcome | undefined
@@ -55,6 +57,14 @@ export class Delivery {
 
   get isDecided(): boolean {
     return this.#outcome !== undefined
+  }
+
+  /**
+   * Whether the claim must not lapse at the end of its hold: a customer who reads slowly, or with `releaseOnDisconnect: false` any who waits,
+   * could otherwise be served again for the same payment each time.
+   */
+  get mustBeKept(): boolean {
+    return !this.releaseOnDisconnect || this.hasBegun() || this.isKeptWaiting()
   }
 
   /** Undefined if the response gets no receipt. */

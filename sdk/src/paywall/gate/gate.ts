@@ -20,8 +20,9 @@ import { sha256Hex, sha256HexSync } from '../digest.ts'
 import { type EventDetail, type PaywallEvent, tell } from '../events.ts'
 import { protocolsOf } from '../offer.ts'
 import { checkOptions, isL402Reusable, type PaywallOptions } from '../options.ts'
+import { hasProof } from '../proof.ts'
 import { constantTermsOf, type Terms, termsOf } from '../terms.ts'
-import { adviceFor, warn } from '../trouble.ts'
+import { adviceFor, type Speaker, warn } from '../trouble.ts'
 import { verdictOf } from '../verdict.ts'
 import type { Visit } from '../visit.ts'
 import { Challenges, type Refused, unboundAnswer } from './challenges.ts'
@@ -66,19 +67,22 @@ export class Gate<R> {
   readonly #claims: Claims
   readonly #redemptions: Redemptions
   readonly #challenges: Challenges<R>
+  readonly #speaker: Speaker
   readonly #verified = new VerifiedCredentials()
 
-  constructor(options: PaywallOptions<R>) {
+  constructor(options: PaywallOptions<R>, speaker: Speaker = 'paywall') {
     checkOptions(options)
     this.#options = options
+    this.#speaker = speaker
     this.#protocols = protocolsOf(options)
     this.#client = options.client ?? new Boltyard({ maxConcurrency: AT_ONCE })
     this.#patienceMs = options.patienceMs ?? PATIENCE_MS
     this.#isL402Reusable = isL402Reusable(options)
     const holdSeconds = options.holdSeconds ?? HOLD_SECONDS
-    this.#claims = new Claims(this.#client, holdSeconds)
+    this.#claims = new Claims(this.#client, holdSeconds, speaker)
     this.#redemptions = new Redemptions(this.#client, this.#claims, { patienceMs: this.#patienceMs, holdSeconds })
-    this.#challenges = new Challenges(this.#client, this.#patienceMs, options, (terms, detail) => this.#tell(terms, detail))
+    const notify = (terms: Terms, detail: EventDetail): void => this.#tell(terms, detail)
+    this.#challenges = new Challenges(this.#client, this.#patienceMs, options, notify, speaker)
   }
 
   /** A reusable credential that was validated recently passes synchronously: the most common case in a shop that has them. */
@@ -133,7 +137,7 @@ export class Gate<R> {
       if (this.#protocols.includes('x402')) await this.#client.payments.create({ ...params, protocol: 'x402', x402: CHECK })
       else await this.#client.payments.create(params)
     } catch (error) {
-      throw new Error(`The paywall is not ready. ${adviceFor(error, nodeId)}`, { cause: error })
+      throw new Error(`The ${this.#speaker} is not ready. ${adviceFor(error, nodeId, this.#speaker)}`, { cause: error })
     }
   }
 
@@ -175,7 +179,7 @@ export class Gate<R> {
       digest: '',
     }
     if (!terms.protocols.includes('x402')) return this.#judge(visit, terms, presented)
-    const bound = await this.#challenges.bind(visit, true)
+    const bound = await this.#challenges.bind(visit, await hasProof({ protocol: 'x402', text: credential }))
     if ('unbound' in bound) return this.#unbound(terms, bound.unbound)
     return this.#judge(visit, terms, { ...presented, bound: { requestHash: bound.requestHash, invoice } })
   }
@@ -246,7 +250,7 @@ export class Gate<R> {
     const { releaseOnDisconnect = true, onEvent } = this.#options
     const isWatched = requestId !== undefined || onEvent !== undefined
     const delivery = new Delivery(payment, { receipt: receiptOf(payment), releaseOnDisconnect }, isWatched ? settle : undefined)
-    if (requestId !== undefined) stopKeeping = this.#claims.keep({ id, requestId }, () => delivery.hasBegun(), waitUntil)
+    if (requestId !== undefined) stopKeeping = this.#claims.keep({ id, requestId }, () => delivery.mustBeKept, waitUntil)
     return { pass: true, delivery }
   }
 
@@ -297,7 +301,7 @@ export class Gate<R> {
   }
 
   #unbound(terms: Terms, why: Unbound): Decision {
-    return this.#conflict(terms, undefined, why, unboundAnswer(why, this.#options, true))
+    return this.#conflict(terms, undefined, why, unboundAnswer(why, this.#options, true, this.#speaker))
   }
 
   #unavailable(terms: Terms, credential: Credential | undefined, error: unknown): Decision {
@@ -305,7 +309,8 @@ export class Gate<R> {
       error instanceof BoltyardError ? error : { code: 'unexpected', message: String(error), requestId: undefined }
     const presented = credential === undefined || credential.protocol === 'x402' ? undefined : paymentIdOf(credential.text)
     this.#tell(terms, { type: 'unavailable', code, message, presented, requestId })
-    if (!isCustomers(error)) warn(causeOf(error, terms), adviceFor(error, terms.nodeId))
+    const speaker = this.#speaker
+    if (!isCustomers(error)) warn(causeOf(error, terms), adviceFor(error, terms.nodeId, speaker), speaker)
     const seconds = (error instanceof RateLimitError && error.retryAfterSeconds) || RETRY_AFTER_SECONDS
     return { pass: false, ...unavailable(credential !== undefined, seconds) }
   }

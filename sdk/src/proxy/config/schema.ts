@@ -83,7 +83,11 @@ export const PROXY: Fields = {
     ),
     isRequired: true,
   },
-  node: { allowed: 'the id of the node that receives the payments: node_…', is: isFilled, isRequired: true },
+  node: {
+    allowed: 'the id of the node that receives the payments: node_…, not its name',
+    is: (value) => typeof value === 'string' && value.startsWith('node_'),
+    isRequired: true,
+  },
   routes: { each: ROUTE, isRequired: true },
   limits: {
     fields: { openChallengesPerAddress: whole(0, 1_000_000, '; 0 for no limit'), maxBodyBytes: whole(0, 2 ** 31) },

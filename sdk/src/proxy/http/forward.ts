@@ -32,9 +32,12 @@ const isReadable = ({ headers }: IncomingMessage): boolean =>
 
 /**
  * A reader that keeps the response waiting for this long may be why the upstream gave up, so the payment is used up. Otherwise one payment
- * could buy many almost complete responses. Shorter than any write timeout in use, and longer than the pauses of a client that reads.
+ * could buy many almost complete responses. Shorter than most write timeouts, and longer than the pauses of a slow client that reads all the
+ * time: the system reports that there is room for more only when a third of its buffer is empty.
  */
-const STALL_MS = 1_000
+const STALL_MS = 10_000
+/** More than the buffers between the upstream and this process hold. What comes after that was sent after the pause. */
+const BUFFERED_BYTES = 16_777_216
 
 class Forwarding {
   readonly #upstream: Upstream
@@ -45,7 +48,7 @@ class Forwarding {
   #bodyBytes = 0
   #hasAnswer = false
   #hasLeft = false
-  #hasStalled = false
+  #stalledAtByte: number | undefined
   #pausedAtMs: number | undefined
 
   constructor(upstream: Upstream, passage: Passage, done: () => void) {
@@ -55,7 +58,13 @@ class Forwarding {
   }
 
   start(): void {
-    const { request, response } = this.#passage
+    const { request, response, delivery } = this.#passage
+    if (response.destroyed) {
+      // Nobody has seen the request yet.
+      delivery?.release('the customer left before the response')
+      response.end()
+      return this.#done()
+    }
     response.once('close', () => this.#closed())
     this.#send(false)
     if (!hasBody(request)) return
@@ -82,7 +91,10 @@ class Forwarding {
   #wait(): void {
     const { firstByteMs } = this.#passage
     if (this.#timer) return void this.#timer.refresh()
-    this.#timer = setTimeout(() => this.#refuse(504, `The upstream did not respond within ${firstByteMs} ms.`), firstByteMs)
+    this.#timer = setTimeout(() => {
+      this.#warnOfUndelivered(`The upstream did not respond within ${firstByteMs} ms`)
+      this.#refuse(504, `The upstream did not respond within ${firstByteMs} ms.`)
+    }, firstByteMs)
   }
 
   #sent({ length }: Buffer): void {
@@ -100,12 +112,14 @@ class Forwarding {
     clearTimeout(this.#timer)
     this.#hasAnswer = true
     answer.once('error', (error) => {
-      this.#noteStall()
+      this.#noteStall(answer)
+      const hasStalled = answer.socket.bytesRead - (this.#stalledAtByte ?? -BUFFERED_BYTES) < BUFFERED_BYTES
       // An unfinished body too may be why the upstream gave up.
-      if (this.#hasStalled || !request.complete) this.#keepPayment()
+      if (hasStalled || !request.complete) this.#keepPayment()
       this.#cut(error)
     })
     const { statusCode = 502 } = answer
+    if (statusCode >= 500) this.#warnOfUndelivered(`The upstream responded with ${statusCode}`)
     // Some upstreams send a body here too, which would be read as the next response on this connection.
     const isBodiless = request.method === 'HEAD' || statusCode === 204 || statusCode === 304
     if (isBodiless && this.#outgoing) this.#outgoing.shouldKeepAlive = false
@@ -122,7 +136,7 @@ class Forwarding {
     answer.on('pause', () => {
       this.#pausedAtMs ??= performance.now()
     })
-    response.on('drain', () => this.#noteStall())
+    response.on('drain', () => this.#noteStall(answer))
     answer.pipe(response)
     // The head does not wait for the first event of a stream.
     setImmediate(() => {
@@ -134,8 +148,9 @@ class Forwarding {
   }
 
   /** At the end of each pause, because the upstream's reset is only seen when reading goes on. */
-  #noteStall(): void {
-    if (this.#pausedAtMs !== undefined && performance.now() - this.#pausedAtMs > STALL_MS) this.#hasStalled = true
+  #noteStall({ socket }: IncomingMessage): void {
+    const pausedMs = this.#pausedAtMs === undefined ? 0 : performance.now() - this.#pausedAtMs
+    if (pausedMs > STALL_MS) this.#stalledAtByte = socket.bytesRead
     this.#pausedAtMs = undefined
   }
 
@@ -152,8 +167,19 @@ class Forwarding {
     // The upstream closed an idle connection at the moment we used it. Only what is safe to repeat is sent again.
     const isRepeatable = (request.method === 'GET' || request.method === 'HEAD') && !hasBody(request)
     if (isStale && isRepeatable && !isFresh && !this.#hasLeft) return this.#send(true)
-    if (!this.#hasLeft) warn(`upstream ${error.code}`, `The upstream could not be reached: ${error.code ?? error.message}`)
+    if (!this.#hasLeft)
+      warn(`upstream ${error.code}`, `The upstream could not be reached: ${error.code ?? error.message}`, 'proxy')
     this.#refuse(502, 'The upstream could not be reached.')
+  }
+
+  /** Someone has paid and got nothing. Without the query, which may contain secrets. */
+  #warnOfUndelivered(what: string): void {
+    const { request, url, delivery } = this.#passage
+    if (!delivery) return
+    const path = url.split('?')[0]
+    const text = `${what} to a paid ${request.method} ${path}. ${delivery.payment.id} can be used again.`
+    // One line per payment and minute: a credential that can be reused must not flood the log.
+    warn(`${what} ${delivery.payment.id}`, text, 'proxy')
   }
 
   /** Not for the customer: they can send the same credential again. */

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { isForSharedCaches } from '../../paywall/answers.ts'
 import { withoutCredentials } from '../../paywall/credentials.ts'
 import type { RequestPayment } from '../../paywall/gate/delivery.ts'
 import type { Client } from './forwarded.ts'
@@ -31,8 +32,6 @@ const NEVER_SENT = new Set([
 const PREFIXES = /^x-(?:payment|forwarded-|ssl-client-)/
 const NEVER_RETURNED = new Set(HOP_BY_HOP.filter((name) => name !== 'proxy-authenticate'))
 const RECEIPTS = new Set(['payment-receipt', 'payment-response'])
-/** They would overrule the paywall's `Cache-Control` in a CDN. */
-const CDN_CACHING = /^(?:(?:.+-)?cdn-cache|surrogate)-control$/
 
 /** WSGI and CGI do not distinguish `x_payment_id` from `x-payment-id`. */
 const asSeenByCgi = (name: string): string => (/[^a-z0-9-]/.test(name) ? name.replace(/[^a-z0-9]/g, '-') : name)
@@ -95,7 +94,7 @@ export function responseHeaders({ rawHeaders, headers, statusCode }: IncomingMes
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
     const lower = name.toLowerCase()
-    if (NEVER_RETURNED.has(lower) || named?.has(lower) || (isPaid && (RECEIPTS.has(lower) || CDN_CACHING.test(lower)))) continue
+    if (NEVER_RETURNED.has(lower) || named?.has(lower) || (isPaid && (RECEIPTS.has(lower) || isForSharedCaches(lower)))) continue
     if (hasNoLength && lower === 'content-length') continue
     list.push(name, rawHeaders[at + 1] ?? '')
   }

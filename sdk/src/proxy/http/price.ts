@@ -16,7 +16,7 @@ export async function askPrice(priceFrom: string, priced: Priced, left: AbortSig
     return priceIn(await post(priceFrom, JSON.stringify(priced), left))
   } catch (error) {
     left.throwIfAborted()
-    warn(`price ${priceFrom}`, `priceFrom returned no price: ${error instanceof Error ? error.message : String(error)}`)
+    warn(`price ${priceFrom}`, `priceFrom returned no price: ${error instanceof Error ? error.message : String(error)}`, 'proxy')
     return undefined
   }
 }

@@ -1,5 +1,7 @@
 import { type IncomingMessage, type OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { warn } from '../../paywall/trouble.ts'
 import { type HeaderList, responseHeaders } from './headers.ts'
 import { failure, respond } from './respond.ts'
 import type { Upstream } from './upstream.ts'
@@ -13,14 +15,24 @@ export function responseOn(request: IncomingMessage, socket: Duplex): ServerResp
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   // Node's own type is for TCP, which every connection here is.
-  response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
-  response.once('finish', () => socket.end())
-  socket.on('error', () => socket.destroy())
+  response.assignSocket(socket as Socket)
+  // As Node does it: a client that does not close its side would keep the connection for ever.
+  response.once('finish', () => (socket as Socket).destroySoon())
   // Node does these for the connections that it has not handed over.
   socket.on('drain', () => response.emit('drain'))
   socket.once('end', () => socket.destroy())
   socket.resume()
   return response
+}
+
+/** For events, in which an exception would end the process. */
+export function guarded(socket: Duplex, act: () => void): void {
+  try {
+    act()
+  } catch (error) {
+    warn('proxy', `A request failed: ${error instanceof Error ? error.message : String(error)}`, 'proxy')
+    socket.destroy()
+  }
 }
 
 export type Tunnel = {
@@ -40,12 +52,11 @@ export function tunnel(upstream: Upstream, { request, socket, head, url, headers
     if (isRefused || socket.destroyed) return
     isRefused = true
     outgoing.destroy()
-    respond(responseOn(request, socket), failure(status, detail))
+    guarded(socket, () => respond(responseOn(request, socket), failure(status, detail)))
   }
   const timer = setTimeout(() => refuse(504, `The upstream did not respond within ${firstByteMs} ms.`), firstByteMs)
   const leave = (): void => void outgoing.destroy()
   socket.once('close', leave)
-  socket.on('error', () => socket.destroy())
   outgoing.once('upgrade', (answer: IncomingMessage, other: Duplex, first: Buffer) => {
     clearTimeout(timer)
     socket.write(headOf(answer))
@@ -54,10 +65,12 @@ export function tunnel(upstream: Upstream, { request, socket, head, url, headers
   outgoing.once('response', (answer) => {
     clearTimeout(timer)
     isRefused = true
-    const response = responseOn(request, socket)
     answer.once('error', () => socket.destroy())
-    response.writeHead(answer.statusCode ?? 502, responseHeaders(answer, false) as OutgoingHttpHeader[])
-    answer.pipe(response)
+    guarded(socket, () => {
+      const response = responseOn(request, socket)
+      response.writeHead(answer.statusCode ?? 502, responseHeaders(answer, false) as OutgoingHttpHeader[])
+      answer.pipe(response)
+    })
   })
   outgoing.on('error', () => {
     clearTimeout(timer)
