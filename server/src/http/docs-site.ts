@@ -43,7 +43,7 @@ export function docsSite(directory: string) {
     })
     const isThere = (file: string): boolean => existsSync(join(directory, file))
     const sendFile = (reply: FastifyReply, file: string): FastifyReply => reply.sendFile(join(basename(directory), file))
-    const send = (request: FastifyRequest, reply: FastifyReply, file: string): FastifyReply | void => {
+    const send = (request: FastifyRequest, reply: FastifyReply, file: string) => {
       if (isThere(file)) return sendFile(reply, file)
       if (isThere('index.html'))
         return acceptsPages(request) ? sendFile(reply.code(404).header('vary', 'accept'), '404.html') : reply.callNotFound()

@@ -189,7 +189,7 @@ describe('C88: deleting the account', () => {
         invoice: `lnbcrt ${accountId} ${hash}`,
         expiresAtSeconds: Math.floor(Date.now() / 1000) + 3_600,
       })
-    const made = await topUp(accountId.length.toString(16) + '01')
+    const made = await topUp(`${accountId.length.toString(16)}01`)
     expect(refusalOf(await remove())).toEqual([400, 'open_top_up'])
     expect(await deletionOf(browser)).toMatchObject({
       isPossible: false,
