@@ -122,7 +122,8 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   opened.push(releasePort)
   const keys = new Keys(sql, logger)
   opened.push(() => keys.close())
-  const requests = new RequestLog(sql, logger)
+  const slowReads = new SlowReads(sql)
+  const requests = new RequestLog({ sql, slowReads, log: logger })
   opened.push(() => requests.close())
   const notifier = new ChangeNotifier({ sql, log: logger })
   opened.push(() => notifier.close())
@@ -159,6 +160,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     config,
     accounts: new Accounts({
       sql,
+      slowReads,
       credit,
       signupCreditSat: config.signupCreditSat,
       countUpdates: (accountId) => nodes.countUpdates(accountId),
@@ -174,7 +176,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     nodeLogs: new NodeLogs({ ...nodeHost, sql }),
     received: new Received({ sql }),
     payments: new Payments({ ...nodeHost, sql, config, masterKeys, protocolKeys, noteChange }),
-    paymentSearch: new PaymentSearch(sql, new SlowReads(sql)),
+    paymentSearch: new PaymentSearch(sql, slowReads),
     validation,
     x402: new X402({ ...nodeHost, sql, validation }),
     deliveries: new Deliveries({ sql, noteChange }),

@@ -1,9 +1,11 @@
+import { LOCALES } from './locales.ts'
+
 /** Days and times of day in the viewer's time zone. Times are in Unix seconds. */
 
-const DAY = new Intl.DateTimeFormat('en-GB', { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' })
-const SHORT_DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
-const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
-const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
+const DAY = new Intl.DateTimeFormat(LOCALES, { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' })
+const SHORT_DAY = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'short' })
+const DATE = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'short', year: 'numeric' })
+const CLOCK = new Intl.DateTimeFormat(LOCALES, { hour: '2-digit', minute: '2-digit' })
 
 /** The first second of the day that is `days` after the one of this time. A day on which the clocks change has 23 or 25 hours. */
 export function dayStart(at: number, days = 0): number {
@@ -11,11 +13,11 @@ export function dayStart(at: number, days = 0): number {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + days).getTime() / 1000
 }
 
-/** "Today", "Yesterday", "Saturday, 14 November 2026". */
+/** "Today", "Yesterday", "Saturday 14 November 2026". */
 export function dayName(at: number, now: number): string {
   const day = dayStart(at)
   if (day === dayStart(now)) return 'Today'
-  return day === dayStart(now, -1) ? 'Yesterday' : DAY.format(at * 1000).replace(/^(\p{L}+) /u, '$1, ')
+  return day === dayStart(now, -1) ? 'Yesterday' : DAY.format(at * 1000)
 }
 
 export const clockTime = (at: number): string => CLOCK.format(at * 1000)

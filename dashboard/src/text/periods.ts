@@ -1,3 +1,5 @@
+import { LOCALES } from './locales.ts'
+
 /** Periods to filter by, in the viewer's time zone. */
 export const PERIODS = ['today', 'week', '7d', 'month', 'last-month', 'custom'] as const
 export type Period = (typeof PERIODS)[number]
@@ -46,7 +48,7 @@ function dayIn(date: string | undefined): Date | undefined {
 
 /** "1 Oct 2026 – 31 Oct 2026", so that nobody has to guess what "last month" or "this week" is. */
 export function rangeName({ from, to }: Range): string {
-  const exactDay = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
+  const exactDay = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'short', year: 'numeric' })
   const first = from === undefined ? undefined : exactDay.format(from * 1000)
   // The end is a midnight, so the second before it is in the last day.
   const last = to === undefined ? undefined : exactDay.format((to - 1) * 1000)

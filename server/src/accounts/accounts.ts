@@ -7,6 +7,7 @@ import { TREASURY_NAME } from '../store/credit/treasury.ts'
 import type { Sql } from '../store/db.ts'
 import { type ListParams, listPage } from '../store/operator/lists.ts'
 import { type OverviewRow, overviewOf } from '../store/overview.ts'
+import type { SlowReads } from '../store/slow-reads.ts'
 import { type ActivityPage, activityPage, activitySubjects } from './activity.ts'
 import type { Credit, CreditSummary } from './credit/credit.ts'
 
@@ -31,6 +32,7 @@ export async function createAccount(sql: Sql, { creditSat, ...account }: NewAcco
 
 export type AccountsDeps = {
   sql: Sql
+  slowReads: SlowReads
   credit: Credit
   signupCreditSat: number
   countUpdates: (accountId: string) => Promise<number>
@@ -86,7 +88,7 @@ export class Accounts {
     filter: ActivityFilter,
     options: { before: number | undefined; isFolded: boolean },
   ): Promise<ActivityPage> {
-    return activityPage(this.#deps.sql, id, filter, options)
+    return this.#deps.slowReads.run(id, (sql) => activityPage(sql, id, filter, options))
   }
 
   activitySubjects(id: string) {

@@ -5,6 +5,7 @@ const TIMEOUT_MS = 5_000
 const MAX_RUNNING = 3
 const MAX_WAITING_OF_ACCOUNT = 10
 const QUERY_CANCELED = '57014'
+const SHORTER_PERIOD = 'Narrow it down, for example to a shorter period.'
 
 export type SlowReadLimits = { timeoutMs: number; maxRunning: number; maxWaitingOfAccount: number }
 
@@ -29,7 +30,8 @@ export class SlowReads {
     }
   }
 
-  async run<T>(accountId: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+  /** `advice`: what to do if it takes too long. */
+  async run<T>(accountId: string, work: (sql: Sql) => Promise<T>, advice = SHORTER_PERIOD): Promise<T> {
     await this.#enter(accountId)
     try {
       return await this.#database.beginAs('READ ONLY', async (sql) => {
@@ -37,7 +39,7 @@ export class SlowReads {
         return work(sql)
       })
     } catch (error) {
-      throw (error as { code?: unknown }).code === QUERY_CANCELED ? tookTooLong() : error
+      throw (error as { code?: unknown }).code === QUERY_CANCELED ? tookTooLong(advice) : error
     } finally {
       this.#running.delete(accountId)
       this.#letNextIn()
@@ -69,10 +71,8 @@ export class SlowReads {
   }
 }
 
-const tookTooLong = (): Problem =>
-  new Problem('service_unavailable', 'This takes too long. Narrow it down, for example to a shorter period.', {
-    headers: { 'retry-after': '5' },
-  })
+const tookTooLong = (advice: string): Problem =>
+  new Problem('service_unavailable', `This takes too long. ${advice}`, { headers: { 'retry-after': '5' } })
 
 const tooMany = (): Problem =>
   new Problem('service_unavailable', 'Too many searches of this account are waiting. Try again in a few seconds.', {

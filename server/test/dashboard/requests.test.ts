@@ -5,6 +5,7 @@ import { createLogger } from '../../src/platform/log.ts'
 import { requestLogProbe } from '../../src/platform/probes.ts'
 import { recordRequests } from '../../src/store/api-requests.ts'
 import { CHORES } from '../../src/store/housekeeping.ts'
+import { SlowReads } from '../../src/store/slow-reads.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
 import { eventually, type Key, type Server, startServer } from '../support/server.ts'
 
@@ -79,7 +80,10 @@ test('C85: a search that takes too long is ended, and does not keep its connecti
   await server.sql().begin(async (tx) => {
     await tx`LOCK TABLE api_requests`
     const answer = await ann.send('GET', '/requests?statusClass=5')
-    expect([answer.status, answer.json().error.message]).toEqual([503, expect.stringContaining('took too long')])
+    expect([answer.status, answer.json().error.message]).toEqual([
+      503,
+      'This takes too long. Choose another filter, or fewer of them.',
+    ])
   })
   expect((await list('?statusClass=5')).requests).toEqual([])
 })
@@ -131,7 +135,7 @@ test('C85: a flood is counted in full and logged in part; errors have room of th
     dropped += report.dropped
   })
   const sql = server.sql()
-  const log = new RequestLog(sql, await createLogger('silent'), 1_000_000)
+  const log = new RequestLog({ sql, slowReads: new SlowReads(sql), log: await createLogger('silent') }, 1_000_000)
   const entry = { accountId: ann.accountId, keyId: 'key_flood', method: 'GET', route: '/x', durationMs: 1, requestId: 'r' }
   for (let index = 0; index < 3_000; index++) log.record({ ...entry, status: 200, errorCode: null })
   log.record({ ...entry, status: 500, errorCode: 'internal_error' })
@@ -168,7 +172,7 @@ test('C85: while the store fails, counts are kept and written later, and only lo
       begin: (work: never) => (isDown ? Promise.reject(new Error('down')) : sql.begin(work)),
     },
   )
-  const log = new RequestLog(failing, await createLogger('silent'), 10)
+  const log = new RequestLog({ sql: failing, slowReads: new SlowReads(sql), log: await createLogger('silent') }, 10)
   const entry = { accountId: ann.accountId, keyId: 'key_down', method: 'GET', route: '/x', durationMs: 1, requestId: 'r' }
   log.record({ ...entry, status: 200, errorCode: null })
   await new Promise((resolve) => setTimeout(resolve, 100))

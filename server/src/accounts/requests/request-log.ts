@@ -2,7 +2,6 @@ import { ERRORS } from '../../../../contract/src/errors.ts'
 import { isId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/log.ts'
 import { requestLogProbe } from '../../platform/probes.ts'
-import { Problem } from '../../problems.ts'
 import {
   type LoggedRequest,
   listRequests,
@@ -13,15 +12,18 @@ import {
   usageOf,
 } from '../../store/api-requests.ts'
 import type { Database } from '../../store/db.ts'
+import type { SlowReads } from '../../store/slow-reads.ts'
 import { Allowance } from './allowance.ts'
 
 const WRITE_EVERY_MS = 1_000
 /** What one process keeps in memory until the next write. */
 const MOST_WAITING = 2_000
 const DAY_MS = 86_400_000
+const FEWER_FILTERS = 'Choose another filter, or fewer of them.'
 export const USAGE_DAYS = 30
 
 export type LogEntry = Omit<RequestRow, 'atMs'>
+export type RequestLogDeps = { sql: Database; slowReads: SlowReads; log: Logger }
 
 /**
  * The log of API requests, and how often each key was used. A request only adds to memory; the batch of each second is one transaction. The
@@ -30,6 +32,7 @@ export type LogEntry = Omit<RequestRow, 'atMs'>
  */
 export class RequestLog {
   readonly #sql: Database
+  readonly #slowReads: SlowReads
   readonly #log: Logger
   readonly #timer: NodeJS.Timeout
   readonly #allowance = new Allowance()
@@ -39,8 +42,9 @@ export class RequestLog {
   #writing: Promise<void> | undefined
   #today = { day: '', endsMs: 0 }
 
-  constructor(sql: Database, log: Logger, writeEveryMs = WRITE_EVERY_MS) {
+  constructor({ sql, slowReads, log }: RequestLogDeps, writeEveryMs = WRITE_EVERY_MS) {
     this.#sql = sql
+    this.#slowReads = slowReads
     this.#log = log
     this.#timer = setInterval(() => this.#writeSoon(), writeEveryMs)
     this.#timer.unref()
@@ -106,9 +110,7 @@ export class RequestLog {
   ): Promise<(LoggedRequest & { errorMeaning: string | null })[]> {
     // What is not an id matches nothing, and may contain bytes that PostgreSQL rejects.
     if (filter.keyId !== undefined && !isId('key', filter.keyId)) return []
-    const rows = await listRequests(this.#sql, accountId, filter, limit, before)
-    if (!rows)
-      throw new Problem('service_unavailable', 'The search in the log took too long. Choose another filter, or fewer of them.')
+    const rows = await this.#slowReads.run(accountId, (sql) => listRequests(sql, accountId, filter, limit, before), FEWER_FILTERS)
     return rows.map((row) => ({ ...row, errorMeaning: meaningOf(row.errorCode) }))
   }
 
