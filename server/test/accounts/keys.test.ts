@@ -276,6 +276,7 @@ describe('the operator’s API', () => {
       createdAt: expect.any(Number),
       signInMethods: [],
       nodes: 0,
+      isTreasury: false,
     })
     expect((await server.operator('GET', `/accounts/${account.id}`)).json()).toMatchObject(account)
     const all = (await server.operator('GET', '/accounts')).json().accounts
