@@ -63,7 +63,10 @@ inBrowser('what the dashboard says', () => {
     const person = await newPerson(server)
     const { page } = person
     await person.open()
-    await untilText(page.getByRole('region', { name: 'Received through the gateway' }), /the service does not see invoices that are created on a node itself/)
+    await untilText(
+      page.getByRole('region', { name: 'Received through the gateway' }),
+      /the service does not see invoices that are created on a node itself/,
+    )
     // Not “0 of 0”, which would say nothing.
     expect(await textOf(page.getByTestId('overview-nodes'))).toBe('None yet')
   })
