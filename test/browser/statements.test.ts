@@ -217,7 +217,10 @@ inBrowser('what the dashboard says', () => {
       person.want(status, 'POST', `/payments/${id}/redeem`, { json: { credential, requestId: 'one', expect: { minAmountSat } } })
     expect(await redeem(409, 6)).toMatchObject({ error: { code: 'terms_mismatch', settled: true } })
     await person.open(`gateway/payments/${id}`)
-    await untilText(person.page.getByText('The node received the money, but'), /or your server refused the credential.*It stays valid/)
+    await untilText(
+      person.page.getByText('The node received the money, but'),
+      /or your server refused the credential.*It stays valid/,
+    )
     await redeem(200, 5)
     await person.page.getByText('The node received the money, but').waitFor({ state: 'detached' })
   })
