@@ -20,10 +20,10 @@ async function daysIn(timeZone: string): Promise<typeof import('../src/text/days
 
 test('dashboard: an entry stands below the day of the viewer, not below that of UTC', async () => {
   const west = await daysIn('America/Los_Angeles')
-  expect(west.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toBe('Saturday 14 November 2026')
+  expect(west.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toMatch(/^Saturday,? 14 November 2026$/)
   expect([west.dayName(SUNDAY_2, SUNDAY_2), west.dayName(SUNDAY_2, SUNDAY_2 + 8 * 3_600)]).toEqual(['Today', 'Yesterday'])
   const east = await daysIn('Asia/Kolkata')
-  expect(east.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toBe('Sunday 15 November 2026')
+  expect(east.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toMatch(/^Sunday,? 15 November 2026$/)
 })
 
 test('dashboard: a day on which the clocks change has 23 or 25 hours', () => {

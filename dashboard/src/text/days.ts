@@ -13,7 +13,7 @@ export function dayStart(at: number, days = 0): number {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + days).getTime() / 1000
 }
 
-/** "Today", "Yesterday", "Saturday 14 November 2026". */
+/** "Today", "Yesterday", "Saturday, 14 November 2026". */
 export function dayName(at: number, now: number): string {
   const day = dayStart(at)
   if (day === dayStart(now)) return 'Today'
