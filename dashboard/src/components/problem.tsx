@@ -2,8 +2,8 @@ import { Button, Group } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { ApiError } from '../api/client.ts'
 import { explain } from '../text/explanations.ts'
-import { CopyButton } from './copy-button.tsx'
 import { Illustration } from './art/illustration.tsx'
+import { CopyButton } from './copy-button.tsx'
 
 /** `again`: what to do if the action may have worked. */
 type Props = { error: unknown; what: string; next?: ReactNode; again?: string; onRetry?: (() => void) | undefined }

@@ -132,10 +132,10 @@ function Row({ payment }: { payment: NodePayment }) {
 
 /** Links to the gateway payment, if it is one. */
 function Description({ payment: { description, gatewayPaymentId } }: { payment: NodePayment }) {
-  if (gatewayPaymentId === null) return description
+  if (gatewayPaymentId === null) return <bdi>{description}</bdi>
   return (
     <Link to="/gateway/payments/$paymentId" params={{ paymentId: gatewayPaymentId }}>
-      {description ?? 'Gateway payment'}
+      <bdi>{description ?? 'Gateway payment'}</bdi>
     </Link>
   )
 }

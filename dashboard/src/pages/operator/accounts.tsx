@@ -81,7 +81,9 @@ function AccountRow({ account, onHelp }: { account: OperatorAccount; onHelp: () 
           </strong>
         </OperatorLink>
         <br />
-        <span className="small">{emails.length === 0 ? 'No owner yet' : emails.join(', ')}</span>
+        <span className="small" dir="auto">
+          {emails.length === 0 ? 'No owner yet' : emails.join(', ')}
+        </span>
         <br />
         <span className="small dim">
           {signInWords(account)} · {nodes === 1 ? '1 node' : `${nodes} nodes`} · created <Time at={createdAt} />
