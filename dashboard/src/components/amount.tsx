@@ -15,9 +15,16 @@ export function MsatAmount({ msat }: { msat: number }) {
 /** The unit is quieter than the number. */
 function Figure({ text }: { text: string }) {
   const end = text.search(/\p{Zs}\p{L}+$/u)
+  const [whole, fraction] = text.slice(0, end).split('.')
   return (
     <span className="amount">
-      {text.slice(0, end)}
+      {whole}
+      {fraction && (
+        <>
+          <span className="decimal-point">.</span>
+          {fraction}
+        </>
+      )}
       <span className="unit">{text.slice(end)}</span>
     </span>
   )

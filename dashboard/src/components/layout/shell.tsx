@@ -58,6 +58,9 @@ export function Shell() {
           <SideFoot me={me} />
         </Drawer>
         <main id="content" className="content" tabIndex={-1}>
+          <div className="brand print-only">
+            <Wordmark />
+          </div>
           <Suspense>
             <Outlet />
           </Suspense>
