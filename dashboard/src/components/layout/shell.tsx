@@ -9,7 +9,7 @@ import { nodeWord } from '../status.tsx'
 import { announce } from './announcer.tsx'
 import { CreditBanner } from './credit-banner.tsx'
 import { preloadPages } from './lazy-page.tsx'
-import { Logo } from './logo.tsx'
+import { Wordmark } from './logo.tsx'
 import { Navigation, SideFoot } from './navigation.tsx'
 import { Ribbon } from './ribbon.tsx'
 
@@ -58,6 +58,9 @@ export function Shell() {
           <SideFoot me={me} />
         </Drawer>
         <main id="content" className="content" tabIndex={-1}>
+          <div className="brand print-only">
+            <Wordmark />
+          </div>
           <Suspense>
             <Outlet />
           </Suspense>
@@ -69,8 +72,7 @@ export function Shell() {
 
 const Brand = () => (
   <Link to="/" className="brand" aria-label="Boltyard, overview">
-    <Logo />
-    Boltyard
+    <Wordmark />
   </Link>
 )
 

@@ -31,15 +31,16 @@ export function ActivityPage() {
       {activity.isPending && <Loading height={480} />}
       {rows?.length === 0 &&
         (isFiltered ? (
-          <div className="card empty">
-            <p>
-              {activity.hasNextPage ? 'Nothing found among the newest entries.' : 'Nothing in the log matches these filters.'}
-            </p>
-            <TextLink to="/activity">Show all activity</TextLink>
-          </div>
+          <EmptyState
+            art="search"
+            title={activity.hasNextPage ? 'Nothing found among the newest entries.' : 'Nothing in the log matches these filters.'}
+            action={<TextLink to="/activity">Show all activity</TextLink>}
+          />
         ) : (
           <EmptyState
-            sentence="Nothing has happened yet."
+            art="activity"
+            title="Nothing has happened yet."
+            sentence="What you and your programs do is listed here. Start with a node."
             action={
               <ButtonLink to="/nodes" search={{ create: true }}>
                 Create a node

@@ -42,7 +42,9 @@ export function FoldRow({ row, fold }: Props) {
         </span>{' '}
         <Button size="compact-xs" variant="subtle" aria-expanded={isOpen} aria-controls={id} onClick={() => setOpen(!isOpen)}>
           {isOpen ? 'Hide' : 'Show'}
-          <VisuallyHidden component="span">&nbsp;the payments on {nodeName ?? nodeId}</VisuallyHidden>
+          <VisuallyHidden component="span">
+            &nbsp;the payments on <bdi>{nodeName ?? nodeId}</bdi>
+          </VisuallyHidden>
         </Button>
       </span>
       <div id={id}>{isOpen && <Payments row={row} />}</div>

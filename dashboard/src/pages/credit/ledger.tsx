@@ -6,6 +6,7 @@ import { LEDGER_CSV, LEDGER_KINDS, type LedgerFilter, type LedgerKind } from '..
 import type { Credit, CreditEntry } from '../../api/types.ts'
 import { Count, MsatAmount } from '../../components/amount.tsx'
 import { DateFields } from '../../components/date-fields.tsx'
+import { EmptyState } from '../../components/empty-state.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { LoadMore } from '../../components/load-more.tsx'
 import { Time } from '../../components/time.tsx'
@@ -51,10 +52,12 @@ export function Ledger({ query, credit, entries, isFiltered }: Props) {
         )}
       </p>
       {entries.length === 0 && !hasUnposted ? (
-        <div className="card empty">
-          <p>{isFiltered ? 'No entries match these filters.' : 'No entries yet. Top up, or create a node.'}</p>
-          {isFiltered && <TextLink to="/credit">Show all entries</TextLink>}
-        </div>
+        <EmptyState
+          art={isFiltered ? 'search' : 'ledger'}
+          title={isFiltered ? 'No entries match these filters.' : 'No entries yet.'}
+          sentence={isFiltered ? undefined : 'Top up above, or create a node.'}
+          action={isFiltered && <TextLink to="/credit">Show all entries</TextLink>}
+        />
       ) : (
         <div className="card list">
           <Table verticalSpacing="sm" aria-label="Ledger">

@@ -34,7 +34,7 @@ export function TopUpPanel({ me, credit, entries }: Props) {
   const untilWith = (sat: number) =>
     lastsUntil(credit.balanceMsat + sat * 1000, credit.nodesThatCost * me.nodePriceSatPerDay * 1000, now)
   return (
-    <section className="card" aria-labelledby="top-up">
+    <section className="card no-print" aria-labelledby="top-up">
       <h2 id="top-up">Top up</h2>
       <fieldset className="presets">
         <legend className="small dim">

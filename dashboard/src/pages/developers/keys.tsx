@@ -40,7 +40,9 @@ export function DevelopersPage() {
         {keys.isPending && <Loading height={700} />}
         {keys.data?.length === 0 && (
           <EmptyState
-            sentence="You have no API key yet. Your programs send one with each request."
+            art="keys"
+            title="You have no API key yet."
+            sentence="Your programs send one with each request."
             action={button}
             curl={whoAmICurl(me.publicUrl)}
           />

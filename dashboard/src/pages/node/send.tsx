@@ -162,12 +162,13 @@ function Outcome({ sent }: { sent: NodeSent | null }) {
       )}
       {sent?.outcome === 'failed' && (
         <p className="problem">
-          <strong>Not sent.</strong> Reason: {(sent.reason ?? 'none given').replace(/\.$/, '')}. No money left the node.
+          <strong>Not sent.</strong> Reason: <bdi>{(sent.reason ?? 'none given').replace(/\.$/, '')}</bdi>. No money left the
+          node.
         </p>
       )}
       {sent?.outcome === 'unknown' && (
         <p className="note">
-          This payment may or may not have been sent{sent.reason ? `: ${sent.reason.replace(/\.$/, '')}` : ''}. Check{' '}
+          This payment may or may not have been sent<bdi>{sent.reason ? `: ${sent.reason.replace(/\.$/, '')}` : ''}</bdi>. Check{' '}
           <TextLink to="." search={{ tab: 'payments' }}>
             Payments
           </TextLink>{' '}

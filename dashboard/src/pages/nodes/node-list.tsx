@@ -6,6 +6,7 @@ import { type MouseEvent, useMemo } from 'react'
 import { receivedByNodeQuery } from '../../api/received.ts'
 import type { DashboardNode } from '../../api/types.ts'
 import { Amount, Count } from '../../components/amount.tsx'
+import { EmptyState } from '../../components/empty-state.tsx'
 import { KnownBalance } from '../../components/known-balance.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { NodeStatus } from '../../components/status.tsx'
@@ -55,9 +56,7 @@ export function NodeList({ nodes }: { nodes: DashboardNode[] }) {
         </span>
       </div>
       {shown.length === 0 ? (
-        <p className="card">
-          No node matches. <TextLink to="/nodes">Show all nodes</TextLink>
-        </p>
+        <EmptyState art="search" title="No node matches." action={<TextLink to="/nodes">Show all nodes</TextLink>} />
       ) : (
         <NodeTable nodes={shown} />
       )}

@@ -40,7 +40,9 @@ export function NodesPage() {
       {nodes.isPending && <Loading height={220} />}
       {nodes.data?.length === 0 && (
         <EmptyState
-          sentence="You have no node yet. A node receives your payments."
+          art="nodes"
+          title="You have no node yet."
+          sentence="A node receives your payments. Creating one takes a few seconds."
           action={button}
           curl={createNodeCurl(me.publicUrl)}
         />

@@ -43,7 +43,9 @@ export function WebhooksPage() {
         {webhooks.isPending && <Loading height={420} />}
         {webhooks.data?.length === 0 && (
           <EmptyState
-            sentence="You have no webhook yet. A webhook sends events to your server as they happen: a payment arrived, a node failed, credit runs low."
+            art="webhooks"
+            title="You have no webhook yet."
+            sentence="A webhook sends events to your server as they happen: a payment arrived, a node failed, credit runs low."
             action={button}
             curl={createWebhookCurl(me.publicUrl)}
           />
