@@ -9,7 +9,7 @@ export function EmptyState({ sentence, action, curl }: Props) {
     <div className="card empty">
       <p>{sentence}</p>
       {action}
-      <Snippet code={curl} label="The same with curl" />
+      <Snippet code={curl} label="The same with curl" language="curl" />
     </div>
   )
 }
