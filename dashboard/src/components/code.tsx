@@ -58,6 +58,7 @@ function Branch({ value, name, indent, end, start, lines }: BranchProps) {
   return (
     <>
       {start}
+      {open}
       <button
         type="button"
         className="code-fold"
@@ -65,8 +66,7 @@ function Branch({ value, name, indent, end, start, lines }: BranchProps) {
         aria-label={`${name ?? 'All'}, ${entries.length} ${isList ? 'items' : 'fields'}`}
         onClick={() => setOpen(!isOpen)}
       />
-      {open}
-      {isOpen ? '\n' : ` … ${entries.length} ${isList ? 'items' : 'fields'} `}
+      {isOpen ? '\n' : `… ${entries.length} ${isList ? 'items' : 'fields'} `}
       {isOpen &&
         entries.map(([key, one], at) => (
           <Fragment key={key}>

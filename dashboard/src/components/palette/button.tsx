@@ -6,7 +6,6 @@ import { isApple } from './keys.ts'
 /** In the narrow header only the icon is visible. */
 export function PaletteButton({ isSmall = false }: { isSmall?: boolean }) {
   const apple = isApple()
-  const name = 'Search or jump to…'
   return (
     <UnstyledButton
       className={isSmall ? 'palette-button palette-button-small' : 'palette-button'}
@@ -17,7 +16,8 @@ export function PaletteButton({ isSmall = false }: { isSmall?: boolean }) {
       onClick={openPalette}
     >
       <IconSearch size={isSmall ? 20 : 16} aria-hidden />
-      {isSmall ? <VisuallyHidden>{name}</VisuallyHidden> : <span className="palette-button-name">{name}</span>}
+      {!isSmall && <span className="palette-button-name">Search…</span>}
+      <VisuallyHidden>{isSmall ? 'Search everything' : 'everything'}</VisuallyHidden>
       {!isSmall && <kbd aria-hidden>{apple ? '⌘K' : 'Ctrl K'}</kbd>}
     </UnstyledButton>
   )
