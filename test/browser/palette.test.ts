@@ -9,7 +9,10 @@ const NARROW = { width: 360, height: 740 }
 
 async function findingsIn(page: Page): Promise<string[]> {
   await page.evaluate(FADED)
-  const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>('axe.run()')
+  // In the dialog: looks.test.ts looks at the pages.
+  const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(
+    `axe.run('[role=dialog]')`,
+  )
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' ')}`)
 }
 
