@@ -23,14 +23,14 @@ export function InvoicePreview({ invoice, payee, balanceSat }: Props) {
           {payee === 'invalid' && 'unknown: the signature of the invoice is invalid, so no wallet will pay it'}
           {payee === 'not-loaded' && 'unknown: the code that reads it could not be loaded'}
           {typeof payee === 'object' && (
-            <>
+            <div>
               node{' '}
               <span className="mono" title={payee.key}>
                 {shortened(payee.key)}
               </span>{' '}
               <CopyButton text={payee.key} label="Copy key of the payee" />
               <div className="small dim">The key that signed the invoice. It does not say which person or company that is.</div>
-            </>
+            </div>
           )}
         </dd>
         <dt>Amount</dt>
