@@ -18,7 +18,7 @@ export type Bolt12Offer = {
 const CHARSET = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l'
 const SHAPE = new RegExp(`^lno1[${CHARSET}]+$`)
 const MAX_LENGTH = 8_192
-const TYPE = { currency: 6, amount: 8, description: 10, expiry: 14, issuer: 18, issuerKey: 22 } as const
+const TYPE = { currency: 6, amount: 8, description: 10, expiry: 14, paths: 16, issuer: 18, issuerKey: 22 } as const
 const KEY_BYTES = 33
 /** The end of the year 9999. Much later times are no valid Date. */
 const LATEST_SECONDS = 253_402_300_799
@@ -31,7 +31,8 @@ export function readOffer(text: string): Bolt12Offer | undefined {
   if (offer.length > MAX_LENGTH || !SHAPE.test(offer)) return undefined
   const bytes = bech32.fromWordsUnsafe([...offer.slice(4)].map((character) => CHARSET.indexOf(character)))
   const fields = bytes && fieldsOf(bytes)
-  if (!fields) return undefined
+  // Without both there is nobody to pay: the rest was cut off.
+  if (!fields || !(fields.has(TYPE.issuerKey) || fields.has(TYPE.paths))) return undefined
   const read = <T>(type: number, as: (value: Uint8Array) => T | undefined): T | undefined | null => {
     const value = fields.get(type)
     // Null: it is there and cannot be read, which is not the same as not saying it.

@@ -22,10 +22,13 @@ test('bolt12: an offer of the specification is read, also in upper case and spli
 })
 
 test('bolt12: what is cut off, mixed or something else is no offer', () => {
+  // Cut off between two fields.
+  expect(readOffer('lno1pqps7sjqpgtyzm3qv4uxzmtsd3jjqer9wd3hy6tsw35k7ms')).toBeUndefined()
   for (const text of ['', 'lno1', OFFER.slice(0, 60), OFFER.slice(0, -1), `L${OFFER.slice(1)}`, OFFER.replace('lno1', 'lni1')])
     expect([text, readOffer(text)]).toEqual([text, undefined])
 })
 
+const PATHS = [16, 1, 0]
 const CHARSET = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l'
 const offerOf = (...bytes: number[]): string =>
   `lno1${bech32
@@ -34,8 +37,8 @@ const offerOf = (...bytes: number[]): string =>
     .join('')}`
 
 test('bolt12: an expiry that is no date makes an offer unreadable', () => {
-  expect(readOffer(offerOf(14, 4, 0x65, 0, 0, 0))?.expiresAtSeconds).toBe(0x65000000)
-  expect(readOffer(offerOf(14, 6, 0xff, 0, 0, 0, 0, 0))).toBeUndefined()
+  expect(readOffer(offerOf(14, 4, 0x65, 0, 0, 0, ...PATHS))?.expiresAtSeconds).toBe(0x65000000)
+  expect(readOffer(offerOf(14, 6, 0xff, 0, 0, 0, 0, 0, ...PATHS))).toBeUndefined()
 })
 
 test('bolt12: reading never throws', () => {

@@ -77,7 +77,7 @@ function Body({ onClose, onShortcuts }: Omit<Props, 'isOpen'>) {
           variant="unstyled"
           size="md"
           leftSection={<IconSearch size={18} aria-hidden />}
-          placeholder="Page, node, payment, key, webhook or action"
+          placeholder="Page, node, payment or action"
           aria-label="Search or jump to"
           role="combobox"
           aria-expanded
