@@ -12,7 +12,7 @@ export function EmptyState({ art, title, sentence, action, curl }: Props) {
       <p className="empty-title">{title}</p>
       {sentence && <p className="dim empty-text">{sentence}</p>}
       {action}
-      {curl && <Snippet code={curl} label="The same with curl" />}
+      {curl && <Snippet code={curl} label="The same with curl" language="curl" />}
     </div>
   )
 }

@@ -5,6 +5,8 @@ import { Suspense, useEffect, useRef, useState } from 'react'
 import { listen, useConnection } from '../../api/events.ts'
 import { meQuery, nodesQuery, queryClient } from '../../api/queries.ts'
 import { leaveSession } from '../../api/session.ts'
+import { PaletteButton } from '../palette/button.tsx'
+import { PaletteHost } from '../palette/host.tsx'
 import { nodeWord } from '../status.tsx'
 import { announce } from './announcer.tsx'
 import { CreditBanner } from './credit-banner.tsx'
@@ -37,6 +39,7 @@ export function Shell() {
         <header className="side">
           <div className="side-head">
             <Brand />
+            <PaletteButton />
             <Navigation />
           </div>
           <SideFoot me={me} />
@@ -44,6 +47,7 @@ export function Shell() {
         <header className="top">
           <Burger opened={isOpen} onClick={() => setOpen(!isOpen)} aria-label="Menu" aria-expanded={isOpen} size="sm" />
           <Brand />
+          <PaletteButton isSmall />
         </header>
         <Drawer
           opened={isOpen}
@@ -66,6 +70,7 @@ export function Shell() {
           </Suspense>
         </main>
       </div>
+      <PaletteHost />
     </div>
   )
 }

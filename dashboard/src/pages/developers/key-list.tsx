@@ -74,7 +74,7 @@ function Row({ item, isNew, onRotated }: { item: ApiKey; isNew: boolean; onRotat
   })
   const button = { size: 'compact-sm', variant: 'subtle', color: 'gray' } as const
   return (
-    <li className="row">
+    <li className="row" id={item.id}>
       <div className="row-main">
         <div className="key-title">
           <strong>

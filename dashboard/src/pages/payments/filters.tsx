@@ -7,7 +7,6 @@ import { isFiltered, PAYMENT_STATES, type PaymentFilter, type PaymentState, paym
 import { nodesQuery } from '../../api/queries.ts'
 import { PROTOCOL_NAMES } from '../../text/format.ts'
 import { PERIOD_NAMES, PERIODS } from '../../text/periods.ts'
-import { SEARCH_ID } from './keyboard.ts'
 
 const STATE_NAMES: Record<PaymentState, string> = {
   received: 'Received (all paid)',
@@ -40,7 +39,6 @@ export function Filters() {
   return (
     <search className="payment-filters" aria-label="Filter payments">
       <TypedInput
-        id={SEARCH_ID}
         className="wide"
         label="Search"
         type="search"

@@ -59,7 +59,7 @@ export function WebhooksPage() {
             To develop a receiver, you need neither a webhook nor a public address. This command forwards events to a program on
             your machine, signed like webhooks. Set SERVICE_API_KEY to a key with the Events permission.
           </p>
-          <Snippet code={listenCli(me.publicUrl)} label="Forward events to your machine" />
+          <Snippet code={listenCli(me.publicUrl)} label="Forward events to your machine" language="curl" />
         </section>
       )}
       {isCreating && (
