@@ -43,18 +43,22 @@ export const activityPagesQuery = (filter: ActivityFilter) =>
     placeholderData: keepPreviousData,
   })
 
-/** The entries of a fold. They never change. */
-export const foldQuery = ({ id, nodeId, fold }: Pick<ActivityEntry, 'id' | 'nodeId' | 'fold'>) =>
-  infiniteQueryOptions({
-    queryKey: ['activity-fold', id, nodeId, fold?.from, fold?.to],
-    queryFn: ({ pageParam, signal }) => {
-      const period = { from: String(fold?.from ?? 0), to: String((fold?.to ?? 0) + 1) }
-      return api.get<Page>(`/activity${parameters({ kind: 'payments', nodeId, ...period, cursor: pageParam })}`, { signal })
-    },
+/** The entries of a fold that match the filter of its list. They never change. */
+export function foldQuery(
+  { keyId, actor }: ActivityFilter,
+  { id, nodeId, fold }: Pick<ActivityEntry, 'id' | 'nodeId' | 'fold'>,
+) {
+  const period = { from: String(fold?.from ?? 0), to: String((fold?.to ?? 0) + 1) }
+  const wanted = { kind: 'payments', nodeId, keyId, actor, ...period }
+  return infiniteQueryOptions({
+    queryKey: ['activity-fold', id, wanted],
+    queryFn: ({ pageParam, signal }) =>
+      api.get<Page>(`/activity${parameters({ ...wanted, cursor: pageParam })}`, { signal }),
     initialPageParam: String(id + 1),
     getNextPageParam: (last) => last.nextCursor,
     staleTime: Number.POSITIVE_INFINITY,
   })
+}
 
 export const subjectsQuery = queryOptions({
   queryKey: ['activity', 'subjects'],

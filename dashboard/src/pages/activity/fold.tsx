@@ -1,5 +1,6 @@
 import { Button, VisuallyHidden } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
+import { useSearch } from '@tanstack/react-router'
 import { useId, useState } from 'react'
 import { type ActivityEntry, foldQuery } from '../../api/activity.ts'
 import { Count } from '../../components/amount.tsx'
@@ -51,7 +52,7 @@ export function FoldRow({ row, fold }: Props) {
 }
 
 function Payments({ row }: { row: ActivityEntry }) {
-  const entries = useInfiniteQuery(foldQuery(row))
+  const entries = useInfiniteQuery(foldQuery(useSearch({ from: '/app/activity' }), row))
   const rows = entries.data?.pages.flatMap((page) => page.activity)
   return (
     <>
