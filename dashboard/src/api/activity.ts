@@ -44,16 +44,12 @@ export const activityPagesQuery = (filter: ActivityFilter) =>
   })
 
 /** The entries of a fold that match the filter of its list. They never change. */
-export function foldQuery(
-  { keyId, actor }: ActivityFilter,
-  { id, nodeId, fold }: Pick<ActivityEntry, 'id' | 'nodeId' | 'fold'>,
-) {
+export function foldQuery({ keyId, actor }: ActivityFilter, { id, nodeId, fold }: Pick<ActivityEntry, 'id' | 'nodeId' | 'fold'>) {
   const period = { from: String(fold?.from ?? 0), to: String((fold?.to ?? 0) + 1) }
   const wanted = { kind: 'payments', nodeId, keyId, actor, ...period }
   return infiniteQueryOptions({
     queryKey: ['activity-fold', id, wanted],
-    queryFn: ({ pageParam, signal }) =>
-      api.get<Page>(`/activity${parameters({ ...wanted, cursor: pageParam })}`, { signal }),
+    queryFn: ({ pageParam, signal }) => api.get<Page>(`/activity${parameters({ ...wanted, cursor: pageParam })}`, { signal }),
     initialPageParam: String(id + 1),
     getNextPageParam: (last) => last.nextCursor,
     staleTime: Number.POSITIVE_INFINITY,

@@ -62,11 +62,13 @@ function refresh({ nodes, payments, activity }: Changed): void {
 
 /** Reading the log is slow if there are many payments in it. */
 const LOG_PAUSE_MS = 15_000
-let logTimer: ReturnType<typeof setTimeout> | undefined
+let isLogOld = false
 
 function refreshLoggedPayments(): void {
-  logTimer ??= setTimeout(() => {
-    logTimer = undefined
+  if (isLogOld) return
+  isLogOld = true
+  setTimeout(() => {
+    isLogOld = false
     void queryClient.invalidateQueries({ queryKey: ['activity', 'pages'] })
   }, LOG_PAUSE_MS)
 }

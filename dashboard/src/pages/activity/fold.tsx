@@ -8,8 +8,8 @@ import { TextLink } from '../../components/layout/links.tsx'
 import { LoadMore } from '../../components/load-more.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { groupsOf } from '../../groups.ts'
 import { clockTime, spanName } from '../../text/days.ts'
+import { groupsOf } from './groups.ts'
 
 type Fold = NonNullable<ActivityEntry['fold']>
 type Props = { row: ActivityEntry; fold: Fold }
