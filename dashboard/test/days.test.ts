@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { dateField, dayStart, timesOf } from '../src/text/days.ts'
+import { dateField, dayStart, hourStartMinute, timesOf } from '../src/text/days.ts'
 import { creditEnds, lastsUntil } from '../src/text/runway.ts'
 
 const zone = process.env.TZ
@@ -46,6 +46,17 @@ test('dashboard: a day on which the clocks change has 23 or 25 hours', () => {
   const october = Date.UTC(2026, 9, 25, 12) / 1000
   expect(dayStart(october, 1) - dayStart(october)).toBe(25 * 3_600)
   expect(timesOf({ from: '2026-03-29', to: '2026-03-29' })).toEqual({ from: '1774738800', to: '1774821600' })
+})
+
+test.each([
+  ['UTC', '0'],
+  ['America/Los_Angeles', '0'],
+  ['Asia/Kolkata', '30'],
+  ['America/St_Johns', '30'],
+  ['Asia/Kathmandu', '15'],
+])('dashboard: hours begin for somebody in %s at minute %s of those of UTC', (timeZone, minute) => {
+  process.env.TZ = timeZone
+  expect(hourStartMinute()).toBe(minute)
 })
 
 test('dashboard: what is no date is not sent to the server', () => {

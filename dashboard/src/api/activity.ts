@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
 import type { ActivityEntry, ActivitySubjects, ACTIVITY_KINDS as KINDS } from '../../../contract/src/dashboard/activity.ts'
-import { type DatePeriod, dateIn, timesOf } from '../text/days.ts'
+import { type DatePeriod, dateIn, hourStartMinute, timesOf } from '../text/days.ts'
 import { api } from './client.ts'
 import { parameters } from './queries.ts'
 
@@ -35,7 +35,7 @@ export const activityPagesQuery = (filter: ActivityFilter) =>
   infiniteQueryOptions({
     queryKey: ['activity', 'pages', filter],
     queryFn: ({ pageParam, signal }) => {
-      const query = parameters({ ...filter, ...timesOf(filter), folded: 'true', cursor: pageParam })
+      const query = parameters({ ...filter, ...timesOf(filter), folded: 'true', hourStartMinute: hourStartMinute(), cursor: pageParam })
       return api.get<Page>(`/activity${query}`, { signal })
     },
     initialPageParam: null as string | null,

@@ -13,6 +13,9 @@ export function dayStart(at: number, days = 0): number {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + days).getTime() / 1000
 }
 
+/** The minute of the UTC hour at which the viewer's hours begin: "30" in India, "15" in Nepal. */
+export const hourStartMinute = (): string => String(((new Date().getTimezoneOffset() % 60) + 60) % 60)
+
 /** The first second of each of the last days, the last one today. */
 export const dayStarts = (now: number, days: number): number[] =>
   Array.from({ length: days }, (_, place) => dayStart(now, place + 1 - days))

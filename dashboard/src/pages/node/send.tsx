@@ -2,16 +2,16 @@ import { Button, Group, NumberInput, Stack, Textarea } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { invoiceExpiresAtSeconds, normalizedInvoice, readInvoice } from '../../../../protocol/src/bolt11.ts'
-import { satFromMsat } from '../../../../protocol/src/units.ts'
 import { ApiError, api } from '../../api/client.ts'
 import { liveQuery, queryClient } from '../../api/queries.ts'
 import type { DashboardNode, Me, NodeSent } from '../../api/types.ts'
-import { Amount } from '../../components/amount.tsx'
+import { Amount, MsatAmount } from '../../components/amount.tsx'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useNow } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { msatToSend } from '../../text/payments.ts'
 import { InvoicePreview } from './invoice-preview.tsx'
 
 type Props = { node: DashboardNode; me: Me }
@@ -43,11 +43,11 @@ function SendForm({ node }: Props) {
   const invoice = readInvoice(normalizedInvoice(text))
   const isExpired = invoice !== undefined && invoiceExpiresAtSeconds(invoice) <= now
   const isAmountOpen = invoice !== undefined && invoice.amountMsat === undefined
-  const amountSat = invoice?.amountMsat === undefined ? Number(amount) : satFromMsat(invoice.amountMsat)
+  const amountMsat = invoice ? msatToSend(invoice, Number(amount)) : 0
 
   const send = useAction(async () => {
     setSent(null)
-    const body = { invoice: normalizedInvoice(text), ...(isAmountOpen ? { amountSat } : {}) }
+    const body = { invoice: normalizedInvoice(text), ...(isAmountOpen ? { amountSat: Number(amount) } : {}) }
     try {
       const result = await api.post<NodeSent>(`/nodes/${node.id}/pay`, body)
       setSent(result)
@@ -112,7 +112,7 @@ function SendForm({ node }: Props) {
           <Problem error={send.error} what="Nothing was sent." />
           <Outcome sent={sent} />
           <Group>
-            <Button type="submit" disabled={!invoice || isExpired || !(amountSat > 0)}>
+            <Button type="submit" disabled={!invoice || isExpired || !(amountMsat > 0)}>
               Send…
             </Button>
           </Group>
@@ -127,7 +127,7 @@ function SendForm({ node }: Props) {
           onConfirm={() => void send.run()}
         >
           <p>
-            You send <Amount sat={amountSat} /> from <bdi>{node.name}</bdi>, plus a fee of about 4 sat and 0.4%. A payment cannot
+            You send <MsatAmount msat={amountMsat} /> from <bdi>{node.name}</bdi>, plus a fee of about 4 sat and 0.4%. A payment cannot
             be undone.
           </p>
         </ConfirmDialog>

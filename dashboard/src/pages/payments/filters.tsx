@@ -12,6 +12,7 @@ import { SEARCH_ID } from './keyboard.ts'
 
 const STATE_NAMES: Record<PaymentState, string> = {
   received: 'Received (all paid)',
+  unfulfilled: 'Paid, got nothing',
   undelivered: 'Paid, not delivered',
   delivering: 'Delivering',
   delivered: 'Delivered',
