@@ -2,7 +2,7 @@ import type { Query } from '@tanstack/react-query'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { ledgerQuery, usageQuery } from '../src/api/credit.ts'
 import { paymentQuery, paymentsQuery } from '../src/api/payments.ts'
-import { nodePaymentsQuery, nodesQuery, overviewQuery } from '../src/api/queries.ts'
+import { nodeBalancesQuery, nodePaymentsQuery, overviewQuery } from '../src/api/queries.ts'
 import { receivedQuery } from '../src/api/received.ts'
 
 /** The time in these tests, in Unix seconds. */
@@ -80,7 +80,7 @@ test.each([
 })
 
 test('dashboard: balances of nodes cause no event, so an open list is read again; sums of weeks only now and then', () => {
-  expect(asksAgainIn(nodesQuery, [])).toBe(30)
+  expect(asksAgainIn(nodeBalancesQuery, [])).toBe(30)
   expect(asksAgainIn(usageQuery(1), {})).toBe(300)
 })
 

@@ -42,9 +42,10 @@ export const overviewQuery = queryOptions({
 export const nodesQuery = queryOptions({
   queryKey: ['nodes'],
   queryFn: async ({ signal }) => (await api.get<{ nodes: DashboardNode[] }>('/nodes', { signal })).nodes,
-  // A new balance causes no event.
-  refetchInterval: 30_000,
 })
+
+/** A new balance causes no event. */
+export const nodeBalancesQuery = queryOptions({ ...nodesQuery, refetchInterval: 30_000 })
 
 export const nodeQuery = (id: string) =>
   queryOptions({

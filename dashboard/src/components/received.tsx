@@ -69,7 +69,7 @@ function Loaded({ received, span }: { received: ReceivedData; span: Span }) {
       </div>
       <p className="small dim">
         {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone. Only gateway
-        payments: the service does not see invoices that are created on a node itself.
+        payments: what a node received otherwise is under its Payments.
       </p>
       <div className="chart-space">
         {total === 0 ? (

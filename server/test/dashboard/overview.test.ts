@@ -6,6 +6,7 @@ import { FIRST_RUN_KEY, listKeys } from '../../src/store/keys.ts'
 import { listNodes } from '../../src/store/nodes/nodes.ts'
 import { funnelOf, overviewOf } from '../../src/store/overview.ts'
 import { listPayments } from '../../src/store/payments/payments.ts'
+import { totalPayments } from '../../src/store/payments/search.ts'
 import { countFailedDeliveries, countUnclaimed, listSettled, receivedLately } from '../../src/store/payments/settled.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
 import { type Server, startServer } from '../support/server.ts'
@@ -273,6 +274,10 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     ['payments received last', (store) => listSettled(store, ann.accountId, 6)],
     ['customers who did not come back', (store) => countUnclaimed(store, ann.accountId, 7)],
     ['deliveries that failed', (store) => countFailedDeliveries(store, ann.accountId, 7)],
+    [
+      'customers who got nothing this week',
+      (store) => totalPayments(store, ann.accountId, { state: 'unfulfilled', from: seconds() - 7 * DAY }),
+    ],
     ['the funnel', (store) => funnelOf(store, ann.accountId)],
     ['the newest payments', (store) => listPayments(store, ann.accountId, { limit: 21 })],
     ['the newest of a node', (store) => listPayments(store, ann.accountId, { limit: 21, nodeId: nodes[0] ?? '' })],
