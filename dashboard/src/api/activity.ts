@@ -35,7 +35,13 @@ export const activityPagesQuery = (filter: ActivityFilter) =>
   infiniteQueryOptions({
     queryKey: ['activity', 'pages', filter],
     queryFn: ({ pageParam, signal }) => {
-      const query = parameters({ ...filter, ...timesOf(filter), folded: 'true', hourStartMinute: hourStartMinute(), cursor: pageParam })
+      const query = parameters({
+        ...filter,
+        ...timesOf(filter),
+        folded: 'true',
+        hourStartMinute: hourStartMinute(),
+        cursor: pageParam,
+      })
       return api.get<Page>(`/activity${query}`, { signal })
     },
     initialPageParam: null as string | null,

@@ -83,11 +83,7 @@ export class Accounts {
   }
 
   /** A page for people: with names, and with payments folded if they are. */
-  searchActivity(
-    id: string,
-    filter: ActivityFilter,
-    options: PageOptions,
-  ): Promise<ActivityPage> {
+  searchActivity(id: string, filter: ActivityFilter, options: PageOptions): Promise<ActivityPage> {
     return this.#deps.slowReads.run(id, (sql) => activityPage(sql, id, filter, options))
   }
 

@@ -127,8 +127,8 @@ function SendForm({ node }: Props) {
           onConfirm={() => void send.run()}
         >
           <p>
-            You send <MsatAmount msat={amountMsat} /> from <bdi>{node.name}</bdi>, plus a fee of about 4 sat and 0.4%. A payment cannot
-            be undone.
+            You send <MsatAmount msat={amountMsat} /> from <bdi>{node.name}</bdi>, plus a fee of about 4 sat and 0.4%. A payment
+            cannot be undone.
           </p>
         </ConfirmDialog>
       )}
