@@ -63,7 +63,10 @@ inBrowser('what the dashboard says', () => {
     const person = await newPerson(server)
     const { page } = person
     await person.open()
-    await untilText(page.getByRole('region', { name: 'Received through the gateway' }), /Invoices that you create .* not counted/)
+    await untilText(
+      page.getByRole('region', { name: 'Received through the gateway' }),
+      /Only gateway payments: what a node received otherwise is under its Payments/,
+    )
     // Not “0 of 0”, which would say nothing.
     expect(await textOf(page.getByTestId('overview-nodes'))).toBe('None yet')
   })
@@ -214,9 +217,12 @@ inBrowser('what the dashboard says', () => {
       person.want(status, 'POST', `/payments/${id}/redeem`, { json: { credential, requestId: 'one', expect: { minAmountSat } } })
     expect(await redeem(409, 6)).toMatchObject({ error: { code: 'terms_mismatch', settled: true } })
     await person.open(`gateway/payments/${id}`)
-    await untilText(person.page.getByText('The node received the money'), /or your server refused the credential.*It stays valid/)
+    await untilText(
+      person.page.getByText('The node received the money, but'),
+      /or your server refused the credential.*It stays valid/,
+    )
     await redeem(200, 5)
-    await person.page.getByText('The node received the money').waitFor({ state: 'detached' })
+    await person.page.getByText('The node received the money, but').waitFor({ state: 'detached' })
   })
 
   test('dashboard: the ledger on the screen adds up to the balance above it', async () => {

@@ -30,7 +30,7 @@ export function sumsOf<P extends { at: number }>(starts: number[], parts: P[], a
   return sums
 }
 
-/** "Today", "Yesterday", "Saturday 14 November 2026". */
+/** "Today", "Yesterday", "Saturday, 14 November 2026". */
 export function dayName(at: number, now: number): string {
   const day = dayStart(at)
   if (day === dayStart(now)) return 'Today'
