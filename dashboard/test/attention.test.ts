@@ -42,12 +42,12 @@ test('dashboard: everything that needs attention is named, the worst first, in s
     '1 node has failed and cannot receive payments.',
     'Your credit is running low. Will last about 3 days with 1 running node.',
     '1 node does not respond. The service restarts a node that has crashed.',
-    '1 payment of the last 7 days: the customer paid and got nothing.',
+    'For 1 payment of the last 7 days, the customer got nothing.',
     '1 webhook was disabled because deliveries kept failing.',
     '1 webhook is failing. Deliveries are retried.',
     'An update is available for 1 node.',
   ])
-  expect(sentences(30)).toContain('30 payments of the last 7 days: the customer paid and got nothing.')
+  expect(sentences(30)).toContain('For 30 payments of the last 7 days, the customer got nothing.')
 })
 
 test('dashboard: the number of payments that need attention is that of the list behind the link, or none is given', async () => {
@@ -55,7 +55,7 @@ test('dashboard: the number of payments that need attention is that of the list 
     itemsOf({ nodes, attention: { ...attention, unclaimedPayments: 3, failedDeliveries: 2 }, credit }, count).map(
       ({ sentence }) => sentence,
     )
-  expect(said(4)).toEqual(['4 payments of the last 7 days: the customer paid and got nothing.'])
+  expect(said(4)).toEqual(['For 4 payments of the last 7 days, the customer got nothing.'])
   expect(said(0)).toEqual([])
   expect(said(undefined)).toEqual(['Customers may have paid in the last 7 days without getting anything.'])
   const asked: string[] = []

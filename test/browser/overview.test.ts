@@ -47,7 +47,7 @@ inBrowser('the overview and nodes', () => {
     await page.reload()
     await untilText(page.getByTestId('received-total'), '2 200 sat')
     await untilText(page.getByRole('region', { name: 'Recent payments' }), /1 500 sat One report Paid .* 700 sat Late Settled/)
-    await untilText(page.getByTestId('attention-unfulfilled'), '1 payment of the last 7 days')
+    await untilText(page.getByTestId('attention-unfulfilled'), 'For 1 payment of the last 7 days')
     await page.getByTestId('attention-unfulfilled').getByRole('link').click()
     await page.getByRole('row', { name: /Late/ }).waitFor()
     // As many as the sentence says: the payment that was validated is not among them.

@@ -43,7 +43,7 @@ export function itemsOf(
         sentence:
           unfulfilled === undefined
             ? 'Customers may have paid in the last 7 days without getting anything.'
-            : `${counted(unfulfilled, 'payment', 'payments')} of the last 7 days: the customer paid and got nothing.`,
+            : `For ${counted(unfulfilled, 'payment', 'payments')} of the last 7 days, the customer got nothing.`,
       },
     disabledWebhooks > 0 && {
       kind: 'disabled',
