@@ -65,7 +65,7 @@ inBrowser('what the dashboard says', () => {
     await person.open()
     await untilText(
       page.getByRole('region', { name: 'Received through the gateway' }),
-      /the service does not see invoices that are created on a node itself/,
+      /Only gateway payments: what a node received otherwise is under its Payments/,
     )
     // Not “0 of 0”, which would say nothing.
     expect(await textOf(page.getByTestId('overview-nodes'))).toBe('None yet')
@@ -236,7 +236,7 @@ inBrowser('what the dashboard says', () => {
     await sql`UPDATE usage_intervals SET started_at = started_at - interval '50 minutes' WHERE node_id = ${node.id} AND ended_at IS NULL`
     await sql.end()
     await person.open('credit')
-    await untilText(page.getByTestId('unposted'), /Running now, not booked yet meter: 5\d minutes since .* −3\.\d+ sat/)
+    await untilText(page.getByTestId('unposted'), /Running now, not charged yet meter: 5\d minutes since .* −3\.\d+ sat/)
     const msat = (text: string): number => {
       const [, sign, whole = '', fraction = ''] = /([+−]?)([\d ]+)(?:\.(\d+))? sat/.exec(text.replace(/\s/g, ' ')) ?? []
       const amount = Number(whole.replaceAll(' ', '')) * 1000 + Number(fraction.padEnd(3, '0'))
@@ -258,7 +258,7 @@ inBrowser('what the dashboard says', () => {
     await server.operator('POST', `/accounts/${person.accountId}/credit`, { json: { amountSat: 20, reason: 'test' } })
     await person.open('activity')
     const log = page.getByRole('region', { name: 'Activity' })
-    await untilText(log, 'Credit was taken: 33 sat (test) by the operator')
+    await untilText(log, 'Credit was deducted: 33 sat (test) by the operator')
     await untilText(log, 'Credit was added: 20 sat (test) by the operator')
   })
 

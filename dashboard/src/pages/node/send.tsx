@@ -2,11 +2,10 @@ import { Button, Group, NumberInput, Stack, Textarea } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { invoiceExpiresAtSeconds } from '../../../../protocol/src/bolt11.ts'
-import { satFromMsat } from '../../../../protocol/src/units.ts'
 import { ApiError, api } from '../../api/client.ts'
 import { liveQuery, queryClient } from '../../api/queries.ts'
 import type { DashboardNode, Me, NodeSent } from '../../api/types.ts'
-import { Amount } from '../../components/amount.tsx'
+import { Amount, MsatAmount } from '../../components/amount.tsx'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
@@ -14,6 +13,7 @@ import { useNow } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { destinationIn } from '../../text/destination.ts'
 import { shortened } from '../../text/format.ts'
+import { msatToSend } from '../../text/payments.ts'
 import { InvoicePreview } from './invoice-preview.tsx'
 import { OtherDestination } from './other-destination.tsx'
 import { usePayee } from './use-payee.ts'
@@ -49,11 +49,11 @@ function SendForm({ node }: Props) {
   const payee = usePayee(to.kind === 'invoice' ? to.text : undefined)
   const isExpired = invoice !== undefined && invoiceExpiresAtSeconds(invoice) <= now
   const isAmountOpen = invoice !== undefined && invoice.amountMsat === undefined
-  const amountSat = invoice?.amountMsat === undefined ? Number(amount) : satFromMsat(invoice.amountMsat)
+  const amountMsat = invoice ? msatToSend(invoice, Number(amount)) : 0
 
   const send = useAction(async () => {
     setSent(null)
-    const body = { invoice: to.kind === 'invoice' ? to.text : '', ...(isAmountOpen ? { amountSat } : {}) }
+    const body = { invoice: to.kind === 'invoice' ? to.text : '', ...(isAmountOpen ? { amountSat: Number(amount) } : {}) }
     try {
       const result = await api.post<NodeSent>(`/nodes/${node.id}/pay`, body)
       setSent(result)
@@ -119,7 +119,7 @@ function SendForm({ node }: Props) {
           <Problem error={send.error} what="Nothing was sent." />
           <Outcome sent={sent} />
           <Group>
-            <Button type="submit" disabled={!invoice || isExpired || !(amountSat > 0)}>
+            <Button type="submit" disabled={!invoice || isExpired || !(amountMsat > 0)}>
               Send…
             </Button>
           </Group>
@@ -134,7 +134,7 @@ function SendForm({ node }: Props) {
           onConfirm={() => void send.run()}
         >
           <p>
-            You send <Amount sat={amountSat} /> from <bdi>{node.name}</bdi>
+            You send <MsatAmount msat={amountMsat} /> from <bdi>{node.name}</bdi>
             {typeof payee === 'object' && (
               <>
                 {' '}

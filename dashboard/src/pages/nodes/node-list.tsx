@@ -38,7 +38,7 @@ export function NodeList({ nodes }: { nodes: DashboardNode[] }) {
           aria-label="Status"
           value={show ?? ''}
           data={[
-            { value: '', label: 'Every status' },
+            { value: '', label: 'All statuses' },
             ...NODE_FILTER_NAMES.map((value) => ({ value, label: NODE_FILTERS[value].name })),
           ]}
           onChange={(event) => filter({ show: NODE_FILTER_NAMES.find((one) => one === event.currentTarget.value) })}
@@ -126,7 +126,7 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
         ) : (
           ''
         )}
-        . Invoices created on a node itself are not included. Balances are the last that each node reported.
+        . Invoices created on a node itself are not included. A balance without a time is at most 15 minutes old.
       </p>
     </>
   )
