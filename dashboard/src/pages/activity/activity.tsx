@@ -72,7 +72,7 @@ function Days({ rows, isOld, userId }: { rows: ActivityEntry[]; isOld: boolean; 
           </h2>
           <ul className="card list rows" aria-labelledby={`day-${day}`}>
             {ofDay.map((row) => (
-              <Row key={row.id} row={row} userId={userId} />
+              <Row key={keyOf(row)} row={row} userId={userId} />
             ))}
           </ul>
         </div>
@@ -80,3 +80,6 @@ function Days({ rows, isOld, userId }: { rows: ActivityEntry[]; isOld: boolean; 
     </section>
   )
 }
+
+/** A fold has the id of its newest entry. It stays open while payments are added to it. */
+const keyOf = ({ id, nodeId, fold }: ActivityEntry): string => (fold ? `${nodeId} ${fold.from}` : String(id))
