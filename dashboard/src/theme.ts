@@ -23,6 +23,9 @@ export const theme = createTheme({
         transitionProps: { duration: 120 },
       },
     }),
+    // A <header> would be a second banner, next to that of the page.
+    ModalHeader: { defaultProps: { component: 'div' } },
+    DrawerHeader: { defaultProps: { component: 'div' } },
     NumberInput: NumberInput.extend({
       defaultProps: { hideControls: true, allowDecimal: false, allowNegative: false, thousandSeparator: '\u2009' },
     }),

@@ -162,7 +162,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     const person = await newPerson(server)
     const { page } = person
     const refused = new Set<string>()
-    await page.route(/\/assets\/(credit|activity)-[^/]*\.js$/, async (route) => {
+    await page.route(/\/assets\/(try-it|credit)-[^/]*\.js$/, async (route) => {
       await route.abort()
       refused.add(route.request().url())
     })

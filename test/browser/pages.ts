@@ -185,6 +185,8 @@ export async function visitAll(
   look: (page: Page, path: string) => Promise<void>,
 ): Promise<void> {
   for (const path of paths) {
+    // Two scenes of one page differ only in the fragment, which would not load it anew: the dialog of the first would still be open.
+    await person.page.goto('about:blank')
     const page = await person.open(path)
     await untilLoaded(page)
     for (const [key, act] of Object.entries(SCENES)) if (path.endsWith(key)) await act(page)

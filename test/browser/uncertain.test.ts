@@ -57,14 +57,14 @@ inBrowser('when the page does not learn what became of a change', () => {
     await disturb(page, `/nodes/${purse.node.id}/pay`, reply)
     await person.open(`nodes/${purse.node.id}?tab=send`)
     const send = async (): Promise<void> => {
-      await page.getByLabel('Invoice').fill(invoice)
+      await page.getByLabel('Invoice', { exact: true }).fill(invoice)
       await page.getByRole('button', { name: 'Send…' }).click()
       await dialog(page, 'Send this payment?').getByRole('button', { name: 'Send now' }).click()
     }
     await send()
     await page.getByText('This payment may or may not have been sent').waitFor()
     expect(await page.getByText('Nothing was sent').count()).toBe(0)
-    await page.getByLabel('Invoice').fill('')
+    await page.getByLabel('Invoice', { exact: true }).fill('')
     await send()
     await page.getByText('This invoice was already paid').waitFor()
     const { payments } = await person.want(200, 'GET', `/nodes/${purse.node.id}/payments`)
