@@ -216,7 +216,7 @@ inBrowser('how the dashboard looks and loads', () => {
     expect(bytes).toBeLessThanOrEqual(250_000)
   })
 
-  test('the layout does not shift while Overview and Nodes load, full or empty, wide and at 360 px', async () => {
+  test('the layout does not shift while pages load, full or empty, wide and at 360 px', async () => {
     const shifts: Record<string, number> = {}
     for (const viewport of [WIDE, NARROW]) {
       for (const person of [await owner(viewport), await newPerson(server, { viewport })]) {
@@ -228,9 +228,8 @@ inBrowser('how the dashboard looks and loads', () => {
               if (!hadRecentInput) window.shifts.push([value, sources.map(({ node }) => node?.className ?? '').join(' ')])
           }).observe({ type: 'layout-shift', buffered: true })
         `)
-        for (const path of ['', 'nodes']) {
+        for (const path of ['', 'nodes', 'gateway', 'developers', 'developers/requests']) {
           await person.open(path)
-          await heading(page, path === '' ? 'Overview' : 'Nodes').waitFor()
           await untilLoaded(page)
           // Events and fonts arrive after the content. Shifts that they cause count as well.
           await page.waitForLoadState('load')

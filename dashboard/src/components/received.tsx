@@ -33,9 +33,11 @@ export function Received({ nodeId }: { nodeId?: string }) {
           data={SPANS.map((value) => ({ value, label: NAMES[value] }))}
         />
       </div>
-      {!data && error && <Problem error={error} what="What was received could not be loaded." onRetry={() => void refetch()} />}
-      {!data && !error && <Loading height={HEIGHT + 92} />}
-      {data && <Loaded received={data} span={span} />}
+      <div className="received-body">
+        {!data && error && <Problem error={error} what="What was received could not be loaded." onRetry={() => void refetch()} />}
+        {!data && !error && <Loading height={HEIGHT} />}
+        {data && <Loaded received={data} span={span} />}
+      </div>
     </section>
   )
 }

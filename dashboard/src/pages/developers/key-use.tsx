@@ -15,7 +15,7 @@ const counted = (count: number, one: string): string => `${grouped(count)} ${one
 export function KeyUse({ item }: { item: ApiKey }) {
   const { data, error } = useQuery(keyUsageQuery)
   return (
-    <div className="key-use">
+    <div className={item.lastUsedAt === null ? 'key-use' : 'key-use key-used'}>
       {data && <Use item={item} usage={data} />}
       {!data && error && <span className="dim">The usage could not be loaded.</span>}
     </div>

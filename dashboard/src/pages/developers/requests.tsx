@@ -53,11 +53,14 @@ export function RequestsPage() {
           <LoadMore query={requests} />
         </>
       )}
-      <p className="small dim">
-        Requests are kept for 7 days, without bodies, queries and secrets. Requests without a valid key are not listed. If your
-        programs send more than 10 requests a second for long, only some are listed; the counts on the page of API keys include
-        all.
-      </p>
+      {/* The list would push it down. */}
+      {!requests.isPending && (
+        <p className="small dim">
+          Requests are kept for 7 days, without bodies, queries and secrets. Requests without a valid key are not listed. If your
+          programs send more than 10 requests a second for long, only some are listed; the counts on the page of API keys include
+          all.
+        </p>
+      )}
       {shown && <Details request={shown} onClose={() => setShown(null)} />}
     </TabbedPage>
   )

@@ -27,7 +27,9 @@ export function NodeOverview({ node, me }: Props) {
       <div className="two">
         <section className="card" aria-labelledby="money">
           <h2 id="money">Money</h2>
-          <Money node={node} isSandbox={me.isSandbox} />
+          <div className={node.status === 'ready' ? 'money-body' : undefined}>
+            <Money node={node} isSandbox={me.isSandbox} />
+          </div>
         </section>
         <section className="card" aria-labelledby="about">
           <h2 id="about">About</h2>

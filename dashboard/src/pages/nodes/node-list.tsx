@@ -118,15 +118,15 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
         </Table>
       </div>
       <p className="small dim">
-        Received through the gateway
-        {received ? (
+        Received is what came through the gateway. Invoices created on a node itself are not included. A balance without a time is
+        at most 15 minutes old.
+        {/* At the end, where it moves nothing when it appears. */}
+        {received && (
           <>
-            , as of <Time at={received.now} />
+            {' '}
+            Received was added up <Time at={received.now} />.
           </>
-        ) : (
-          ''
         )}
-        . Invoices created on a node itself are not included. A balance without a time is at most 15 minutes old.
       </p>
     </>
   )

@@ -21,17 +21,16 @@ export function StatisticsPage() {
   return (
     <Page title="Statistics">
       {!stats.data && <Problem error={stats.error} what="The totals could not be loaded." onRetry={() => void stats.refetch()} />}
-      {stats.isPending && <Loading height={100} />}
-      {stats.data && (
-        <dl className="operator-figures">
-          <Figure name="Accounts" count={stats.data.accounts} />
+      {(stats.data || stats.isPending) && (
+        <dl className="operator-figures" aria-busy={stats.isPending}>
+          <Figure name="Accounts" count={stats.data?.accounts} />
           <Figure
             name="Nodes"
-            count={stats.data.nodes}
-            note={`${stats.data.nodesReady} ready, ${stats.data.nodesFailed} failed`}
+            count={stats.data?.nodes}
+            note={stats.data ? `${stats.data.nodesReady} ready, ${stats.data.nodesFailed} failed` : '…'}
           />
-          <Figure name="API keys" count={stats.data.keys} />
-          <Figure name="Payments validated" count={stats.data.paymentsPaid} />
+          <Figure name="API keys" count={stats.data?.keys} />
+          <Figure name="Payments validated" count={stats.data?.paymentsPaid} />
         </dl>
       )}
       {!days.data && <Problem error={days.error} what="The days could not be loaded." onRetry={() => void days.refetch()} />}
@@ -41,13 +40,11 @@ export function StatisticsPage() {
   )
 }
 
-function Figure({ name, count, note }: { name: string; count: number; note?: string }) {
+function Figure({ name, count, note }: { name: string; count: number | undefined; note?: string }) {
   return (
     <div className="card">
       <dt className="small dim">{name}</dt>
-      <dd className="figure">
-        <Count of={count} />
-      </dd>
+      <dd className="figure">{count === undefined ? '…' : <Count of={count} />}</dd>
       {note && <dd className="small dim">{note}</dd>}
     </div>
   )

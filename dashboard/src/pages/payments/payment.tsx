@@ -27,26 +27,32 @@ export function PaymentPage() {
       heading={
         payment ? (
           <>
-            {sats(payment.amountSat)} · <bdi>{payment.description}</bdi> <PaymentStatus payment={payment} />
+            <span>
+              {sats(payment.amountSat)} · <bdi>{payment.description}</bdi>
+            </span>
+            <PaymentStatus payment={payment} />
           </>
         ) : (
           'Payment'
         )
       }
+      // Not before the heading, which would move it.
       actions={
-        <Group className="page-actions">
-          {payment && payment.settledAt !== null && (
-            <Button
-              size="xs"
-              variant="default"
-              leftSection={<IconPrinter size={15} aria-hidden />}
-              onClick={() => window.print()}
-            >
-              Print receipt
-            </Button>
-          )}
-          <TextLink to="/gateway">All payments</TextLink>
-        </Group>
+        (payment || error) && (
+          <Group className="page-actions">
+            {payment && payment.settledAt !== null && (
+              <Button
+                size="xs"
+                variant="default"
+                leftSection={<IconPrinter size={15} aria-hidden />}
+                onClick={() => window.print()}
+              >
+                Print receipt
+              </Button>
+            )}
+            <TextLink to="/gateway">All payments</TextLink>
+          </Group>
+        )
       }
     >
       {!payment && error && <Problem error={error} what="This payment could not be loaded." onRetry={() => void refetch()} />}
