@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../server/test/support/server.ts'
 import { FADED } from '../../testing/chromium.ts'
-import { enter, go, heading, inBrowser, newContext, newPerson, type Person, startDashboard } from './harness.ts'
+import { enter, go, inBrowser, newContext, newPerson, type Person, startDashboard } from './harness.ts'
 import { furnish, pathsOf, untilLoaded, visitAll } from './pages.ts'
 
 const NARROW = { width: 360, height: 740 }
