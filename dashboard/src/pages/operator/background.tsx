@@ -10,25 +10,33 @@ import { duration, grouped } from '../../text/format.ts'
 
 type Job = BackgroundWork['jobs'][number]
 
-const JOBS: Record<Job['name'], { title: string; what: string; waiting: string }> = {
-  reconciler: { title: 'Node checks', what: 'Observes nodes and starts, stops and repairs them.', waiting: 'nodes to check' },
+const JOBS: Record<Job['name'], { title: string; what: string; waiting: [one: string, many: string] }> = {
+  reconciler: {
+    title: 'Node checks',
+    what: 'Observes nodes and starts, stops and repairs them.',
+    waiting: ['node to check', 'nodes to check'],
+  },
   settlements: {
     title: 'Settlements',
     what: 'Asks ready nodes which invoices were paid. Nodes that are not ready are asked later.',
-    waiting: 'invoices to ask about',
+    waiting: ['invoice to ask about', 'invoices to ask about'],
   },
-  events: { title: 'Events', what: 'Adds what happened to the accounts’ feeds.', waiting: 'events to add' },
+  events: { title: 'Events', what: 'Adds what happened to the accounts’ feeds.', waiting: ['event to add', 'events to add'] },
   webhooks: {
     title: 'Webhooks',
     what: 'Sends events to customers’ servers. Failed deliveries wait for their next attempt.',
-    waiting: 'deliveries not made yet',
+    waiting: ['delivery not made yet', 'deliveries not made yet'],
   },
   retention: {
     title: 'Retention',
     what: 'Removes the data of deleted nodes when their time is over.',
-    waiting: 'nodes to remove',
+    waiting: ['node to remove', 'nodes to remove'],
   },
-  metering: { title: 'Metering', what: 'Enters the use of nodes into the ledger.', waiting: 'entries to make' },
+  metering: {
+    title: 'Metering',
+    what: 'Enters the use of nodes into the ledger.',
+    waiting: ['entry to make', 'entries to make'],
+  },
 }
 
 /** Seconds are worth showing here, and "less than a minute" is not. */
@@ -105,7 +113,7 @@ function JobRow({ job }: { job: Job }) {
         <span className="small dim">{what}</span>
         <br />
         <span className="small">
-          {grouped(job.waiting)} {waiting}
+          {grouped(job.waiting)} {job.waiting === 1 ? waiting[0] : waiting[1]}
           {job.lagSeconds >= 1 ? ` · the most overdue has waited ${lagIn(job.lagSeconds)}` : ' · nothing is overdue'}
         </span>
       </span>

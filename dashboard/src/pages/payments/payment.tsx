@@ -194,7 +194,7 @@ function Receipt({ receipt }: { receipt: string }) {
 
 function Fields({ fields }: { fields: [name: string, value: string][] }) {
   return (
-    <dl className="facts small">
+    <dl className="facts fields small">
       {fields.map(([name, value]) => (
         <div key={name} className="field">
           <dt className="mono">{name}</dt>
