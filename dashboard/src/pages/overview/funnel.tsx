@@ -19,7 +19,8 @@ export function Funnel({ funnel }: { funnel: Overview['funnel'] }) {
             <div className="funnel-line">
               <strong>{name}</strong>
               <span>
-                <Count of={count} /> <span className="dim">({percent(count, funnel.issued)})</span>
+                <Count of={count} />
+                {funnel.issued > 0 && <span className="dim"> ({percent(count, funnel.issued)})</span>}
               </span>
             </div>
             <div className="bar" aria-hidden="true">

@@ -49,6 +49,9 @@ export function PaymentTable({ rows, isOld }: { rows: GatewayPayment[]; isOld: b
               </Table.Td>
               <Table.Td className="number">
                 <Amount sat={payment.amountSat} />
+                <div className="small dim to-540">
+                  <Time at={payment.createdAt} />
+                </div>
               </Table.Td>
               <Table.Td className="from-800">{PROTOCOL_NAMES[payment.protocol]}</Table.Td>
               <Table.Td className="name from-700" dir="auto" title={nameOf(payment.nodeId)}>
