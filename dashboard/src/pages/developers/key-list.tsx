@@ -142,34 +142,35 @@ function KeyBadge({ item }: { item: ApiKey }) {
   return null
 }
 
+/** One line for each, so that text does not jump to the next line when a time changes. */
 function Lifetime({ item: { createdAt, lastUsedAt, expiresAt, isExpired, rotatedAt, previousSecretUntil } }: { item: ApiKey }) {
   return (
     <>
-      created <Time at={createdAt} /> ·{' '}
-      {lastUsedAt === null ? (
-        'never used'
-      ) : (
-        <>
-          last used <Time at={lastUsedAt} />
-        </>
-      )}
+      <div>
+        created <Time at={createdAt} /> ·{' '}
+        {lastUsedAt === null ? (
+          'never used'
+        ) : (
+          <>
+            last used <Time at={lastUsedAt} />
+          </>
+        )}
+      </div>
       {expiresAt !== null && (
-        <>
-          {' '}
-          · {isExpired ? 'expired' : 'expires'} <Time at={expiresAt} />
-        </>
+        <div>
+          {isExpired ? 'expired' : 'expires'} <Time at={expiresAt} />
+        </div>
       )}
       {rotatedAt !== null && (
-        <>
-          {' '}
-          · rotated <Time at={rotatedAt} />
-        </>
-      )}
-      {previousSecretUntil !== null && (
-        <>
-          {' '}
-          · the earlier secret stops working <Time at={previousSecretUntil} />
-        </>
+        <div>
+          rotated <Time at={rotatedAt} />
+          {previousSecretUntil !== null && (
+            <>
+              {' '}
+              · the earlier secret stops working <Time at={previousSecretUntil} />
+            </>
+          )}
+        </div>
       )}
     </>
   )
