@@ -24,7 +24,7 @@ inBrowser('the page of API keys and the log of requests', () => {
 
     // The new key is the first one, and says so.
     const keys = page.getByRole('list', { name: 'API keys' }).locator('> li')
-    await untilText(keys.first(), /Shop.*New.*Read.*Gateway.*never used · expires in/)
+    await untilText(keys.first(), /Shop.*New.*Read.*Gateway.*never used expires in/)
     await page.getByLabel('Find a key').fill('till 3')
     await expect.poll(() => keys.count()).toBe(1)
     await page.getByLabel('Find a key').fill('')
