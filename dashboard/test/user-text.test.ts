@@ -14,11 +14,12 @@ const source = fileURLToPath(new URL('../src', import.meta.url))
 /** Fields of the API, and local names for them, that hold what somebody wrote. */
 const WRITTEN = /^(name|description|reason|email|emails|(node|key|account|actor|target|webhook)Name|search)$/
 
-/** Names that we chose: of menus, secrets, scopes, steps, periods and fields. In the last one, it is an element already. */
+/** Names that we chose: of menus, groups of results, secrets, scopes, steps, periods and fields. In the last one, it is an element already. */
 const OURS = new Set([
   'components/dialogs/secrets-dialog.tsx: name',
   'components/layout/navigation.tsx: name',
   'components/layout/tabbed-page.tsx: name',
+  'components/palette/results.tsx: name',
   'pages/developers/key-list.tsx: name',
   'pages/operator/shell.tsx: name',
   'pages/operator/statistics.tsx: name',

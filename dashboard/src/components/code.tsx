@@ -91,7 +91,12 @@ function LongText({ text, start, end, name }: { text: string; start: ReactNode; 
       {end}{' '}
       <button type="button" className="code-more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         {isOpen ? 'Show less' : `Show all ${text.length} characters`}
-        {name !== undefined && <VisuallyHidden component="span"> of {name}</VisuallyHidden>}
+        {name !== undefined && (
+          <VisuallyHidden component="span">
+            {' '}
+            of <bdi>{name}</bdi>
+          </VisuallyHidden>
+        )}
       </button>
     </>
   )
