@@ -233,7 +233,11 @@ describe('an account with data of every kind', () => {
     for (const { method, url } of routes.filter((route) => route.method !== 'HEAD')) {
       const path = filled(url, named(node.node.id, payment.id, key.id, HASH, webhook.id))
       const good = BODIES[`${method} ${url.replace('/dashboard/api', '')}`] as object | undefined
-      const query = await ann.send(method, `${path}?${QUERIES[url] ?? ''}nonsense=1`, method === 'GET' ? {} : { json: good ?? {} })
+      const query = await ann.send(
+        method,
+        `${path}?${QUERIES[url] ?? ''}nonsense=1`,
+        method === 'GET' ? {} : { json: good ?? {} },
+      )
       if (query.status !== 400 || !query.text.includes('nonsense')) wrong.push([method, path, query.status, query.text])
       if (method === 'GET') continue
       const headers = { 'idempotency-key': newRepeatKey() }
