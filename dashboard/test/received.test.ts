@@ -14,9 +14,13 @@ afterEach(() => {
 })
 
 /** One satoshi in each quarter hour of the last 61 days. */
-function everyQuarter(now: number): { now: number; quarterHours: { at: number; sat: number }[] } {
+function everyQuarter(now: number): { now: number; unlistedNodes: 0; quarterHours: { at: number; sat: number }[] } {
   const last = now - (now % QUARTER)
-  return { now, quarterHours: Array.from({ length: 61 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })).reverse() }
+  return {
+    now,
+    unlistedNodes: 0,
+    quarterHours: Array.from({ length: 61 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })).reverse(),
+  }
 }
 
 const at = (text: string): number => Date.parse(text) / 1000

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
-import { count, cursorQuery, flag, NextCursor, named, nullable, strict, text, timestamp } from '../schemas.ts'
+import { count, cursorQuery, flag, NextCursor, named, nullable, strict, text, timeParam, timestamp } from '../schemas.ts'
 
 export const MAX_TOP_UP_SAT = 10_000_000
 
@@ -64,8 +64,8 @@ export const Credit = named(
 export type Credit = Static<typeof Credit>
 export const LEDGER_KINDS = ['usage', 'top_up', 'operator', 'signup'] as const
 const period = {
-  from: Type.Optional(timestamp('Only what happened at this time or later.')),
-  to: Type.Optional(timestamp('Only what happened before this time.')),
+  from: Type.Optional(timeParam('Only what happened at this time or later.')),
+  to: Type.Optional(timeParam('Only what happened before this time.')),
 }
 const ledgerQuery = strict({
   ...cursorQuery.properties,
@@ -131,7 +131,7 @@ export const getCreditUsage = operation({
   operationId: 'getCreditUsage',
   summary: 'Get what each node cost in a period',
   query: strict({
-    from: timestamp('Only what was charged since this time, rounded down to a quarter hour. At most 92 days ago.'),
+    from: timeParam('Only what was charged since this time, rounded down to a quarter hour. At most 92 days ago.'),
   }),
   status: 200,
   response: CreditUsage,

@@ -1,4 +1,4 @@
-import { type NodeReceivedRow, type ReceivedRow, receivedByNode, receivedLately } from '../store/payments/settled.ts'
+import { type ReceivedByNodeRow, type ReceivedRow, receivedByNode, receivedLately } from '../store/payments/settled.ts'
 import type { SlowReads } from '../store/slow-reads.ts'
 
 /** The period before, for comparison, and a day more: the reader's days begin up to a day earlier than ours. */
@@ -9,10 +9,9 @@ const KEPT_MS = 60_000
 const MOST_KEPT = 1_000
 
 type Call = { accountId: string }
-type ByNode = { now: number; nodes: NodeReceivedRow[] }
-type Kept = { untilMs: number; answer: Promise<ByNode> }
+type Kept = { untilMs: number; answer: Promise<ReceivedByNodeRow> }
 
-/** What the gateway's payments have brought in. What nodes receive through invoices of their owners is not known here. */
+/** What nodes have received: payments of the gateway, and what each node has listed beside them. */
 export class Received {
   readonly #slowReads: SlowReads
   readonly #byNode = new Map<string, Kept>()
@@ -26,7 +25,7 @@ export class Received {
   }
 
   /** Up to a minute old. `now` says when the sums were taken. */
-  byNode({ accountId }: Call): Promise<ByNode> {
+  byNode({ accountId }: Call): Promise<ReceivedByNodeRow> {
     const nowMs = performance.now()
     const kept = this.#byNode.get(accountId)
     if (kept && kept.untilMs > nowMs) return kept.answer

@@ -4,6 +4,7 @@ import type { NodeAddress } from '../platform/node-agent.ts'
 import { isStoreDown } from '../platform/store-down.ts'
 import type { NoteChange } from '../store/changes.ts'
 import type { Sql } from '../store/db.ts'
+import { hurryList } from '../store/nodes/receipts.ts'
 import {
   type AnsweredInvoice,
   type DueInvoice,
@@ -16,6 +17,7 @@ import {
 } from '../store/payments/invoices.ts'
 import type { AskableNode } from './askable-node.ts'
 import { BOOKS } from './books.ts'
+import { Receipts } from './receipts.ts'
 import { ReceivedLists } from './received-lists.ts'
 
 const SWEEP_MS = 1_000
@@ -61,6 +63,7 @@ export class Settlements {
   /** By node: invoices that its events made us ask about, now or a moment ago. */
   readonly #hinted = new Map<string, Set<string>>()
   readonly #lists: ReceivedLists
+  readonly #receipts: Receipts
   readonly #timer: NodeJS.Timeout | undefined
   #sweeping = false
   #stopped = false
@@ -68,6 +71,7 @@ export class Settlements {
   constructor(deps: SettlementsDeps) {
     this.#deps = deps
     this.#lists = new ReceivedLists({ ...deps, settle: (...payment) => this.#settle(...payment) })
+    this.#receipts = new Receipts(deps)
     const { host } = deps
     if (host !== undefined) this.#timer = setInterval(() => void this.#sweep(host), SWEEP_MS)
   }
@@ -102,6 +106,7 @@ export class Settlements {
    */
   async followHint(invoice: OpenInvoice, node: AskableNode): Promise<void> {
     const { nodeId, paymentHash } = invoice
+    await hurryList(this.#deps.sql, nodeId, paymentHash)
     const hash = paymentHash.toString('hex')
     const hinted = this.#hinted.get(nodeId) ?? new Set()
     if (hinted.has(hash) || hinted.size >= MOST_HINTS) return this.#hurry(invoice)
@@ -161,6 +166,7 @@ export class Settlements {
     const { sql, log } = this.#deps
     try {
       await this.#lists.sweep(host)
+      await this.#receipts.sweep(host)
       const nodes = { busyNodes: [...this.#busyNodes.keys()], listedNodes: this.#lists.nodeIds }
       const due = (await Promise.all(BOOKS.map(({ invoices }) => takeDueInvoices(sql, invoices, host, nodes))))
         .flat()
@@ -202,6 +208,6 @@ export class Settlements {
   async close(): Promise<void> {
     this.#stopped = true
     clearInterval(this.#timer)
-    await Promise.allSettled([...this.#busyNodes.values(), this.#lists.close()])
+    await Promise.allSettled([...this.#busyNodes.values(), this.#lists.close(), this.#receipts.close()])
   }
 }

@@ -119,7 +119,7 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
         </Table>
       </div>
       <p className="small dim">
-        Received through the gateway
+        Received through the gateway and otherwise
         {received ? (
           <>
             , as of <Time at={received.now} />
@@ -127,7 +127,11 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
         ) : (
           ''
         )}
-        . Invoices created on a node itself are not included. Balances are the last that each node reported.
+        .{' '}
+        {received && received.unlistedNodes > 0
+          ? `Of ${received.unlistedNodes === 1 ? 'one node' : `${received.unlistedNodes} nodes`}, only gateway payments are known at the moment. `
+          : ''}
+        Balances are the last that each node reported.
       </p>
     </>
   )
