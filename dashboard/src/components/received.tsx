@@ -72,7 +72,7 @@ function Loaded({ received, span }: { received: ReceivedData; span: Span }) {
       </div>
       <p className="small dim">
         {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone. Gateway payments
-        count at once, other payments of a node within minutes.
+        count at once, other payments of a node within about five minutes.
         {received.unlistedNodes > 0 &&
           ` Of ${received.unlistedNodes === 1 ? 'one node' : `${received.unlistedNodes} nodes`}, only gateway payments are known at the moment.`}
       </p>

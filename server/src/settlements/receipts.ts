@@ -20,9 +20,9 @@ export type ReceiptsDeps = {
 }
 
 /**
- * What nodes receive beside the gateway: through invoices that their owners made, an offer or an address. Every few minutes, and soon after
- * it reports a payment, each node lists what it has received since its last list. Payments of the gateway are in the list too, and are left
- * to their own records.
+ * What nodes receive beside the gateway: through invoices that their owners made, an offer or an address. Nodes report only payments of the
+ * gateway, so every few minutes, each node lists what it has received since its last list. Payments of the gateway are in the list too, and
+ * are left to their own records.
  */
 export class Receipts {
   readonly #deps: ReceiptsDeps

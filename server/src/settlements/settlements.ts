@@ -4,7 +4,6 @@ import type { NodeAddress } from '../platform/node-agent.ts'
 import { isStoreDown } from '../platform/store-down.ts'
 import type { NoteChange } from '../store/changes.ts'
 import type { Sql } from '../store/db.ts'
-import { hurryList } from '../store/nodes/receipts.ts'
 import {
   type AnsweredInvoice,
   type DueInvoice,
@@ -106,7 +105,6 @@ export class Settlements {
    */
   async followHint(invoice: OpenInvoice, node: AskableNode): Promise<void> {
     const { nodeId, paymentHash } = invoice
-    await hurryList(this.#deps.sql, nodeId, paymentHash)
     const hash = paymentHash.toString('hex')
     const hinted = this.#hinted.get(nodeId) ?? new Set()
     if (hinted.has(hash) || hinted.size >= MOST_HINTS) return this.#hurry(invoice)

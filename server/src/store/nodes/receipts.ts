@@ -3,8 +3,6 @@ import type { Sql } from '../db.ts'
 /** The longest period that a page shows is 30 days, with the 30 before it, in any time zone. */
 const FIRST_LIST_DAYS = 62
 const LIST_EVERY_SECONDS = 300
-/** A report of the node brings the next list forward, but not closer to the last one than this. */
-const LIST_PAUSE_SECONDS = 5
 /** A node that has not listed what it received for this long may have received more than we know. */
 const STALE_MINUTES = 15
 
@@ -42,15 +40,6 @@ export async function recordReceipts(sql: Sql, nodeId: string, receipts: Receipt
 export async function finishList(sql: Sql, nodeId: string, untilMs: number): Promise<void> {
   await sql`
     UPDATE node_receipt_lists SET listed_at = now(), listed_until = to_timestamp(${untilMs} / 1000.0) WHERE node_id = ${nodeId}`
-}
-
-/** After the node has reported this payment: unless it is one that is known otherwise, the node lists what it received soon. */
-export async function hurryList(sql: Sql, nodeId: string, paymentHash: Buffer): Promise<void> {
-  await sql`
-    UPDATE node_receipt_lists SET next_at = greatest(now(), listed_at + ${LIST_PAUSE_SECONDS} * interval '1 second')
-    WHERE node_id = ${nodeId} AND next_at > now() + ${LIST_PAUSE_SECONDS} * interval '1 second'
-      AND NOT EXISTS (SELECT 1 FROM gateway_payments p WHERE p.node_id = ${nodeId} AND p.payment_hash = ${paymentHash})
-      AND NOT EXISTS (SELECT 1 FROM top_ups t WHERE t.payment_hash = ${paymentHash})`
 }
 
 /** Nodes of the account, or this one, that may have received more than is recorded. One that is stopped receives nothing. */
