@@ -2,8 +2,8 @@ import { type Static, Type } from 'typebox'
 import { READABLE_OR_EMPTY } from './readable-text.ts'
 import {
   amountSat,
+  anyAmountSat,
   flag,
-  MAX_SAT,
   NextCursor,
   named,
   nullable,
@@ -371,11 +371,7 @@ export const ListPaymentsParams = strict(
   { $id: 'ListPaymentsParams', description: 'Which payments to list.' },
 )
 
-const anyAmountSat = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_SAT, description })
-
 /** Which payments to export, to list in the dashboard, and to add up. */
-/** The end of the year 9999: PostgreSQL refuses times that are much later. */
-
 export const selectionFields = {
   from: Type.Optional(timeParam('Only payments created at this time or later.')),
   to: Type.Optional(timeParam('Only payments created before this time.')),

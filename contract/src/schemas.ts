@@ -28,6 +28,7 @@ export const timeParam = (description: string) => ({ ...timestamp(description), 
 /** An id to search by. Other characters occur in no id, and PostgreSQL rejects some of them. */
 export const idParam = (description: string) => Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description })
 export const amountSat = (description: string) => Type.Integer({ minimum: 1, maximum: MAX_SAT, description })
+export const anyAmountSat = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_SAT, description })
 export const readableText = (description: string) => Type.String({ maxLength: 500, pattern: READABLE, description })
 /** Only the length is checked here; the code that uses the text validates the rest. */
 export const boundedText = (description: string) => Type.String({ maxLength: 1000, description })

@@ -293,15 +293,6 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     }
   })
 
-  test('the overview reads the payments received in a week once', async () => {
-    const plans = await explained((store) => overviewOf(store, ann.accountId))
-    const inAWeek = (PAYMENTS / 30) * 7 * 0.75
-    const readsWeek = ({ Plans = [], ...plan }: Plan & { 'Actual Rows'?: number }): number =>
-      Number(plan['Relation Name'] === 'gateway_payments' && Math.abs((plan['Actual Rows'] ?? 0) / inAWeek - 1) < 0.1) +
-      Plans.reduce((sum, below) => sum + readsWeek(below), 0)
-    expect(plans.reduce((sum, { plan }) => sum + readsWeek(plan), 0)).toBe(1)
-  })
-
   test('a redemption still updates no index', async () => {
     const indexes = await sql`SELECT indexdef FROM pg_indexes WHERE tablename = 'paid_payments'`
     expect(indexes).toHaveLength(3)
