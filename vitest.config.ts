@@ -61,6 +61,8 @@ export default defineConfig({
     ],
     globalSetup: ['testing/setup.ts'],
     sequence: { sequencer: LongestFirst },
+    // Transformed files are kept in node_modules, by their content, for the next run.
+    experimental: { fsModuleCache: true },
     reporters: ['default', './testing/slowest-files.ts'],
     // Twice the cores of the machines that run it: tests of daemons spend half of their time waiting for them.
     maxWorkers: 4,

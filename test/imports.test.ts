@@ -88,7 +88,10 @@ const PACKAGES: [name: RegExp, places: RegExp][] = [
   [/^@opentelemetry\//, /^server\/src\/traces\//],
   [/^typebox$/, /^(contract\/|server\/src\/http\/)/],
   // On Node, node:crypto does the same, except that it cannot recover the key that signed an invoice.
-  [/^@noble\//, /^(cli\/src\/check\/signer\.ts$|sdk\/src\/buy\/crypto\/(noble|nostr)\.ts$|sandboxd\/)/],
+  [
+    /^@noble\//,
+    /^(cli\/src\/check\/signer\.ts$|dashboard\/src\/payee\.ts$|sdk\/src\/buy\/crypto\/(noble|nostr)\.ts$|sandboxd\/)/,
+  ],
   [/^(react|@mantine\/|@tanstack\/|@tabler\/)/, /^dashboard\//],
 ]
 

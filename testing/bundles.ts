@@ -43,7 +43,7 @@ export async function buildBundles(): Promise<void> {
     npmBuild('sdk')
   const dashboard = ['src', 'public', 'index.html', 'vite.config.ts', 'package.json'].map((name) => `dashboard/${name}`)
   if (isStale('dashboard/dist/index.html', [...dashboard, ...SHARED])) npmBuild('dashboard')
-  const look = ['dashboard/src/styles/theme.css', 'dashboard/public']
+  const look = ['dashboard/src/styles/theme.css', 'dashboard/src/fonts', 'dashboard/public']
   const texts = ['docs', 'sdk/README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'llms.txt']
   if (isStale('site/dist', ['site/src', 'site/client', 'site/build.ts', 'site/package.json', ...look, ...texts])) npmBuild('site')
 }

@@ -1,5 +1,6 @@
 import * as apiKeys from './api-keys.ts'
 import * as dashboardAccount from './dashboard/account.ts'
+import * as dashboardActivity from './dashboard/activity.ts'
 import * as dashboardCredit from './dashboard/credit.ts'
 import * as dashboardDevelopers from './dashboard/developers.ts'
 import * as dashboardEvents from './dashboard/events.ts'
@@ -57,6 +58,7 @@ export const dashboardOperations: Operation[] = [
   dashboardPaymentSearch,
   dashboardAccount,
   dashboardCredit,
+  dashboardActivity,
   dashboardDevelopers,
   dashboardEvents,
   dashboardWebhooks,

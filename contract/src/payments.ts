@@ -378,10 +378,10 @@ export const selectionFields = {
   nodeId: Type.Optional(text('Only payments to this node.')),
   status: Type.Optional(statusFilter),
   state: Type.Optional(
-    Type.Enum(['unpaid', 'expired', 'received', 'undelivered', 'delivering', 'delivered'], {
+    Type.Enum(['unpaid', 'expired', 'received', 'undelivered', 'delivering', 'delivered', 'unfulfilled'], {
       $id: 'PaymentStateFilter',
       description:
-        '`received`: the node has the money. Of these, `undelivered`: no delivery is claimed; `delivering`: one is claimed but not confirmed yet; `delivered`: it is final.',
+        '`received`: the node has the money. Of these, `undelivered`: no delivery is claimed; `delivering`: one is claimed but not confirmed yet; `delivered`: it is final. `unfulfilled`: received more than ten minutes ago, but no credential was validated, or the delivery failed or was never confirmed.',
     }),
   ),
   protocol: Type.Optional(Protocol),

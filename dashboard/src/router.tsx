@@ -103,6 +103,7 @@ const payment = createRoute({
 const developers = createRoute({
   getParentRoute: () => app,
   path: '/developers',
+  validateSearch: (search): { create?: true | undefined } => ({ create: search.create ? true : undefined }),
   component: lazyPage(() => import('./pages/developers/keys.tsx'), 'DevelopersPage'),
 })
 

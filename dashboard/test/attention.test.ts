@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { paymentsQuery, paymentTotalsQuery, UNFULFILLED_LATELY } from '../src/api/payments.ts'
 import { itemsOf } from '../src/text/attention.ts'
 import { filteredNodes, NODE_FILTER_NAMES } from '../src/text/node-filter.ts'
 
@@ -17,35 +18,56 @@ const credit = {
 }
 
 test('dashboard: nothing needs attention if all is well, or a node was stopped on purpose', () => {
-  expect(itemsOf({ nodes, attention, credit })).toEqual([])
-  expect(itemsOf({ nodes: { ...nodes, ready: 0, stopped: 1 }, attention, credit })).toEqual([])
+  expect(itemsOf({ nodes, attention, credit }, undefined)).toEqual([])
+  expect(itemsOf({ nodes: { ...nodes, ready: 0, stopped: 1 }, attention, credit }, undefined)).toEqual([])
 })
 
 test('dashboard: everything that needs attention is named, the worst first, in singular and plural', () => {
   const sentences = (count: number) =>
-    itemsOf({
-      nodes: { ...nodes, failed: count, silent: count },
-      attention: {
-        unclaimedPayments: count,
-        failedDeliveries: count,
-        failingWebhooks: count,
-        disabledWebhooks: count,
-        updates: count,
+    itemsOf(
+      {
+        nodes: { ...nodes, failed: count, silent: count },
+        attention: {
+          unclaimedPayments: count,
+          failedDeliveries: count,
+          failingWebhooks: count,
+          disabledWebhooks: count,
+          updates: count,
+        },
+        credit: { ...credit, warning: 'week' },
       },
-      credit: { ...credit, warning: 'week' },
-    }).map(({ sentence }) => sentence)
+      count,
+    ).map(({ sentence }) => sentence)
   expect(sentences(1)).toEqual([
     '1 node has failed and cannot receive payments.',
     'Your credit is running low. Will last about 3 days with 1 running node.',
     '1 node does not respond. The service restarts a node that has crashed.',
-    '1 delivery of the last 24 hours failed or was never confirmed. The customer has paid.',
-    '1 customer has paid in the last 7 days without coming back for what they paid for.',
+    'For 1 payment of the last 7 days, the customer got nothing.',
     '1 webhook was disabled because deliveries kept failing.',
     '1 webhook is failing. Deliveries are retried.',
     'An update is available for 1 node.',
   ])
-  expect(sentences(30)).toContain('30 customers have paid in the last 7 days without coming back for what they paid for.')
-  expect(sentences(30)).toContain('30 deliveries of the last 24 hours failed or were never confirmed. The customers have paid.')
+  expect(sentences(30)).toContain('For 30 payments of the last 7 days, the customer got nothing.')
+})
+
+test('dashboard: the number of payments that need attention is that of the list behind the link, or none is given', async () => {
+  const said = (count: number | undefined) =>
+    itemsOf({ nodes, attention: { ...attention, unclaimedPayments: 3, failedDeliveries: 2 }, credit }, count).map(
+      ({ sentence }) => sentence,
+    )
+  expect(said(4)).toEqual(['For 4 payments of the last 7 days, the customer got nothing.'])
+  expect(said(0)).toEqual([])
+  expect(said(undefined)).toEqual(['Customers may have paid in the last 7 days without getting anything.'])
+  const asked: string[] = []
+  vi.stubGlobal('fetch', async (address: string) => {
+    asked.push(address.replace(/^.*\?/, ''))
+    return Response.json({})
+  })
+  for (const { queryFn } of [paymentsQuery(UNFULFILLED_LATELY), paymentTotalsQuery(UNFULFILLED_LATELY)])
+    await queryFn?.({ signal: new AbortController().signal } as never)
+  vi.unstubAllGlobals()
+  const from = new Date()
+  expect(asked).toEqual(Array(2).fill(`state=unfulfilled&from=${from.setHours(-6 * 24, 0, 0, 0) / 1000}`))
 })
 
 const node = (fields: object) => ({

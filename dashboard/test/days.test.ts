@@ -1,11 +1,12 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { dateField, dayStart, timesOf } from '../src/text/days.ts'
+import { dateField, dayStart, hourStartMinute, timesOf } from '../src/text/days.ts'
 import { creditEnds, lastsUntil } from '../src/text/runway.ts'
 
 const zone = process.env.TZ
 afterEach(() => {
   if (zone === undefined) delete process.env.TZ
   else process.env.TZ = zone
+  vi.unstubAllGlobals()
 })
 
 /** 2026-11-15 02:00 UTC: still Saturday in Los Angeles. */
@@ -20,10 +21,24 @@ async function daysIn(timeZone: string): Promise<typeof import('../src/text/days
 
 test('dashboard: an entry stands below the day of the viewer, not below that of UTC', async () => {
   const west = await daysIn('America/Los_Angeles')
-  expect(west.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toBe('Saturday 14 November 2026')
+  expect(west.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toMatch(/^Saturday,? 14 November 2026$/)
   expect([west.dayName(SUNDAY_2, SUNDAY_2), west.dayName(SUNDAY_2, SUNDAY_2 + 8 * 3_600)]).toEqual(['Today', 'Yesterday'])
   const east = await daysIn('Asia/Kolkata')
-  expect(east.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toBe('Sunday 15 November 2026')
+  expect(east.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toMatch(/^Sunday,? 15 November 2026$/)
+})
+
+test('dashboard: days, times and periods are written as in the viewer’s language', async () => {
+  vi.stubGlobal('navigator', { languages: ['en-US', 'en'] })
+  const { clockTime, dayName, shortDay } = await daysIn('UTC')
+  const { rangeName } = await import('../src/text/periods.ts')
+  const { exact } = await import('../src/text/format.ts')
+  const at = SUNDAY_2
+  expect([dayName(at, at + 3 * 86_400), shortDay(at), rangeName({ from: at })]).toEqual([
+    'Sunday, November 15, 2026',
+    'Nov 15',
+    'since Nov 15, 2026',
+  ])
+  for (const text of [clockTime(at), exact(at)]) expect(text).toMatch(/\bAM\b/)
 })
 
 test('dashboard: a day on which the clocks change has 23 or 25 hours', () => {
@@ -31,6 +46,17 @@ test('dashboard: a day on which the clocks change has 23 or 25 hours', () => {
   const october = Date.UTC(2026, 9, 25, 12) / 1000
   expect(dayStart(october, 1) - dayStart(october)).toBe(25 * 3_600)
   expect(timesOf({ from: '2026-03-29', to: '2026-03-29' })).toEqual({ from: '1774738800', to: '1774821600' })
+})
+
+test.each([
+  ['UTC', '0'],
+  ['America/Los_Angeles', '0'],
+  ['Asia/Kolkata', '30'],
+  ['America/St_Johns', '30'],
+  ['Asia/Kathmandu', '15'],
+])('dashboard: hours begin for somebody in %s at minute %s of those of UTC', (timeZone, minute) => {
+  process.env.TZ = timeZone
+  expect(hourStartMinute()).toBe(minute)
 })
 
 test('dashboard: what is no date is not sent to the server', () => {

@@ -1,8 +1,8 @@
 import type { Query } from '@tanstack/react-query'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { ledgerQuery } from '../src/api/credit.ts'
+import { ledgerQuery, usageQuery } from '../src/api/credit.ts'
 import { paymentQuery, paymentsQuery } from '../src/api/payments.ts'
-import { nodePaymentsQuery, overviewQuery } from '../src/api/queries.ts'
+import { nodeBalancesQuery, nodePaymentsQuery, overviewQuery } from '../src/api/queries.ts'
 import { receivedQuery } from '../src/api/received.ts'
 
 /** The time in these tests, in Unix seconds. */
@@ -64,17 +64,24 @@ test('dashboard: the list of a node’s payments is read again when the next inv
   expect(asksAgainIn(nodePaymentsQuery('node_1'), list.slice(1))).toBeUndefined()
 })
 
-const credit = { runwaySeconds: null as number | null, stopsAt: null as number | null }
+const credit = { runwaySeconds: null as number | null, stopsAt: null as number | null, nodesThatCost: 0 }
 
 test.each([
   ['nothing is charged for', credit, undefined],
   ['“about 2 days” becomes less', { ...credit, runwaySeconds: 2 * 86_400 + 500 }, 501],
   ['“about 3 minutes” becomes less', { ...credit, runwaySeconds: 200 }, 21],
   ['“less than a minute” becomes nothing', { ...credit, runwaySeconds: 40 }, 41],
-  ['nodes are stopped', { runwaySeconds: 0, stopsAt: NOW + 7200 }, 7200],
+  ['nodes are stopped', { ...credit, runwaySeconds: 0, stopsAt: NOW + 7200 }, 7200],
+  ['a node is charged by the minute', { ...credit, runwaySeconds: 2 * 86_400 + 500, nodesThatCost: 1 }, 60],
+  ['a node is charged although the credit is used up', { runwaySeconds: 0, stopsAt: NOW + 7200, nodesThatCost: 1 }, 60],
   ['it lasts for years: a timer of more than 24 days would fire at once', { ...credit, runwaySeconds: 80_000_000 }, 86_400],
 ])('dashboard: what is said about the credit is read again when it stops being true: %s', (_name, summary, seconds) => {
   expect(asksAgainIn(ledgerQuery({}), { pages: [summary] })).toBe(seconds)
+})
+
+test('dashboard: balances of nodes cause no event, so an open list is read again; sums of weeks only now and then', () => {
+  expect(asksAgainIn(nodeBalancesQuery, [])).toBe(30)
+  expect(asksAgainIn(usageQuery(1), {})).toBe(300)
 })
 
 test('dashboard: the chart moves on with the quarter hour', () => {

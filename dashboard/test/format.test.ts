@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { countdown, duration, durationLasts, relative } from '../src/text/format.ts'
+import { countdown, duration, durationLasts, percent, relative } from '../src/text/format.ts'
 
 const HOUR = 3600
 const DAY = 24 * HOUR
@@ -46,4 +46,19 @@ test.each([
   [-1, '0:00'],
 ])('dashboard: %i s are counted down as “%s”', (left, words) => {
   expect(countdown(left)).toBe(words)
+})
+
+test.each([
+  [0, 5, '0 %'],
+  [5, 5, '100 %'],
+  [0, 0, '0 %'],
+  [11_661, 11_663, '99.9 %'],
+  [1, 100_000, '< 0.1 %'],
+  [1, 202, '0.5 %'],
+  [996, 10_000, '10 %'],
+  [1, 3, '33 %'],
+  [989, 1_000, '99 %'],
+  [1_001, 1_000, '101 %'],
+])('dashboard: %i of %i is “%s”: never all or nothing unless it is', (part, whole, words) => {
+  expect(percent(part, whole)).toBe(words)
 })

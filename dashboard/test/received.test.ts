@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { comparison, pointsOf, totalBefore, totalOf } from '../src/received.ts'
+import { comparison, pointsOf, totalBefore, totalOf } from '../src/text/received.ts'
 
 const QUARTER = 15 * 60
 const HOUR = 3600
@@ -76,18 +76,34 @@ test.each([
   { zone: 'America/Los_Angeles', now: '2026-11-08T14:00:00Z', span: 'week' as const, quarters: 6 * 96 + 28 },
 ])('dashboard: the period before the $span ends at the same time of day in $zone at $now', ({ zone, now, span, quarters }) => {
   process.env.TZ = zone
-  expect(totalBefore(everyQuarter(at(now)), span)).toBe(quarters)
+  expect(totalBefore(everyQuarter(at(now)), span, Number.POSITIVE_INFINITY)).toBe(quarters)
+})
+
+test('dashboard: “more” and “less” are true although nobody knows how much of a quarter hour was before the same time', () => {
+  process.env.TZ = 'UTC'
+  // Seven minutes into a quarter hour. On the day before, 100 sat were received in that one, and 93 sat earlier.
+  const received = {
+    unlistedNodes: 0,
+    now: at('2026-11-15T21:37:00Z'),
+    quarterHours: [
+      { at: at('2026-11-14T10:00:00Z'), sat: 93 },
+      { at: at('2026-11-14T21:30:00Z'), sat: 100 },
+    ],
+  }
+  const compared = (total: number) => comparison(total, totalBefore(received, 'day', total)).direction
+  expect([0, 92, 93, 150, 193, 194].map(compared)).toEqual(['down', 'down', 'same', 'same', 'same', 'up'])
 })
 
 test.each([
-  [0, 0, 'Nothing in the period before either'],
-  [5, 0, 'Nothing in the period before'],
-  [5, 5, 'The same as in the period before'],
-  [150, 100, '50 % more than in the period before'],
-  [50, 100, '50 % less than in the period before'],
-  [0, 100, '100 % less than in the period before'],
-  [100_001, 100_000, 'less than 1 % more than in the period before'],
-  [4_000, 100, '40 times the period before'],
+  [0, 0, 'Nothing in the previous period'],
+  [5, 0, 'Nothing in the previous period'],
+  [5, 5, 'About the same as in the previous period'],
+  [150, 100, '50 % more than in the previous period'],
+  [50, 100, '50 % less than in the previous period'],
+  [0, 100, '100 % less than in the previous period'],
+  [1, 1_000, '99.9 % less than in the previous period'],
+  [100_001, 100_000, '< 0.1 % more than in the previous period'],
+  [4_000, 100, '40 times the previous period'],
 ])('dashboard: %i after %i is “%s”', (now, before, words) => {
   expect(comparison(now, before).words).toBe(words)
 })

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Activity, GatewayPayment, NodePayment } from '../src/api/types.ts'
-import { nodePaymentWord, undelivered } from '../src/text/payments.ts'
+import { nodeTabs } from '../src/tabs.ts'
+import { satsOfMsat } from '../src/text/format.ts'
+import { msatToSend, nodePaymentWord, undelivered } from '../src/text/payments.ts'
 import { creditLasts } from '../src/text/runway.ts'
 import { actorOf, sentenceOf } from '../src/text/sentences.ts'
 import { isUpdating, softwareSentence, waitsForStart } from '../src/text/updates.ts'
@@ -77,4 +79,15 @@ test('dashboard: credit that is used up does not “last less than a minute”',
   expect(creditLasts({ runwaySeconds: -5, nodesThatCost: 1 })).toBe('Used up.')
   expect(creditLasts({ runwaySeconds: 30, nodesThatCost: 1 })).toBe('Will last less than a minute with 1 running node.')
   expect(creditLasts({ runwaySeconds: null, nodesThatCost: 0 })).toBe('Not in use.')
+})
+
+test('dashboard: the question before sending names the amount of the invoice, to the millisatoshi', () => {
+  expect(satsOfMsat(msatToSend({ amountMsat: 1_500 }, 0))).toBe('1.5\u2009sat')
+  expect(satsOfMsat(msatToSend({ amountMsat: undefined }, 21))).toBe('21\u2009sat')
+})
+
+test('C30: sending is not offered for a node that cannot send; a link to it says why', () => {
+  expect(nodeTabs({ accessMode: 'full' }, 'overview')).toContain('send')
+  expect(nodeTabs({ accessMode: 'limited' }, 'overview')).not.toContain('send')
+  expect(nodeTabs({ accessMode: 'limited' }, 'send')).toContain('send')
 })

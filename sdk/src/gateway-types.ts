@@ -140,8 +140,8 @@ export type CreatedPayments = {
 /** `settled`: the node received the money, but no credential was validated. */
 export type PaymentStatusFilter = 'payment_required' | 'paid' | 'expired' | 'settled'
 
-/** `received`: the node has the money. Of these, `undelivered`: no delivery is claimed; `delivering`: one is claimed but not confirmed yet; `delivered`: it is final. */
-export type PaymentStateFilter = 'unpaid' | 'expired' | 'received' | 'undelivered' | 'delivering' | 'delivered'
+/** `received`: the node has the money. Of these, `undelivered`: no delivery is claimed; `delivering`: one is claimed but not confirmed yet; `delivered`: it is final. `unfulfilled`: received more than ten minutes ago, but no credential was validated, or the delivery failed or was never confirmed. */
+export type PaymentStateFilter = 'unpaid' | 'expired' | 'received' | 'undelivered' | 'delivering' | 'delivered' | 'unfulfilled'
 
 /** Which payments to export. */
 export type ExportPaymentsParams = {

@@ -1,6 +1,6 @@
 import MiniSearch from 'minisearch'
 
-export type Search = { open: () => void }
+export type Search = { open: (query?: string) => void }
 type Section = { url: string; page: string; title: string; text: string }
 
 const MOST_RESULTS = 12
@@ -34,7 +34,7 @@ export async function createSearch(indexUrl: string): Promise<Search> {
   return { open: createDialog(find) }
 }
 
-function createDialog(find: (query: string) => { section: Section; terms: string[] }[]): () => void {
+function createDialog(find: (query: string) => { section: Section; terms: string[] }[]): Search['open'] {
   const dialog = document.createElement('dialog')
   dialog.className = 'search'
   dialog.setAttribute('aria-label', 'Search the documentation')
@@ -100,7 +100,8 @@ function createDialog(find: (query: string) => { section: Section; terms: string
   dialog.addEventListener('click', (event) => {
     if (event.target === dialog) dialog.close()
   })
-  return () => {
+  return (query) => {
+    if (query) input.value = query
     if (!dialog.open) dialog.showModal()
     input.select()
     show()

@@ -50,10 +50,10 @@ function addCopyButton(block: HTMLElement): void {
 let search: Promise<Search> | undefined
 
 /** The search is loaded when someone first wants it. */
-function openSearch(): void {
+function openSearch(query?: string): void {
   search ??= import('./search.ts').then(({ createSearch }) => createSearch(document.body.dataset.search ?? ''))
   search.then(
-    (loaded) => loaded.open(),
+    (loaded) => loaded.open(query),
     () => {
       search = undefined
     },
@@ -90,10 +90,13 @@ if (schemeButton) addSchemeButton(schemeButton)
 const searchButton = document.querySelector<HTMLButtonElement>('.search-button')
 if (searchButton) {
   searchButton.hidden = false
-  searchButton.addEventListener('click', openSearch)
+  searchButton.addEventListener('click', () => openSearch())
 }
 for (const block of document.querySelectorAll<HTMLElement>('.code')) addCopyButton(block)
 followReading([...document.querySelectorAll<HTMLAnchorElement>('.toc a')])
 // A long menu starts at the current page.
 document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'center' })
 if (!location.hash) scrollTo(0, 0)
+// A link from the dashboard. Behind the #, so that what people look for is not sent to the service.
+const sought = new URLSearchParams(location.hash.slice(1)).get('search')
+if (sought !== null) openSearch(sought)

@@ -3,9 +3,7 @@ import { escapeHtml } from './markdown.ts'
 import type { Page } from './pages.ts'
 
 /** URLs of the files that every page loads. */
-export type Assets = { style: string; script: string; scheme: string; search: string; icon: string }
-
-const LOGO = `<svg width="26" height="26" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" fill="#1f2350"/><path d="M18.4 4 7.6 18.2h6.6L12.9 28 24.4 13.4h-7z" fill="#ffc94d"/></svg>`
+export type Assets = { style: string; script: string; font: string; scheme: string; search: string; icon: string }
 
 export function pageHtml(page: Page, pages: Page[], assets: Assets): string {
   const toc = page.headings.filter(({ level }) => level === 2 || level === 3)
@@ -38,7 +36,8 @@ function shell({ title, description, assets, markdown, menu, content, toc }: Par
 <meta name="color-scheme" content="light dark">
 <title>${escapeHtml(title)}</title>
 ${description === '' ? '' : `<meta name="description" content="${escapeHtml(description)}">\n`}<link rel="icon" type="image/svg+xml" href="${assets.icon}">
-${markdown === undefined ? '' : `<link rel="alternate" type="text/markdown" href="${markdown}">\n`}<link rel="stylesheet" href="${assets.style}">
+${markdown === undefined ? '' : `<link rel="alternate" type="text/markdown" href="${markdown}">\n`}<link rel="preload" as="font" type="font/woff2" href="${assets.font}" crossorigin>
+<link rel="stylesheet" href="${assets.style}">
 <script src="${assets.scheme}"></script>
 <script type="module" src="${assets.script}"></script>
 </head>
@@ -46,7 +45,7 @@ ${markdown === undefined ? '' : `<link rel="alternate" type="text/markdown" href
 <a class="skip" href="#content">Skip to content</a>
 <header class="top">
 <a class="menu-link" href="#menu">Menu</a>
-<a class="brand" href="/docs/">${LOGO}<span>Boltyard <span class="soft">docs</span></span></a>
+<a class="brand" href="/docs/"><span class="mark"></span><span>Boltyard <span class="soft">docs</span></span></a>
 <button class="search-button" type="button" hidden><span>Search</span> <kbd>/</kbd></button>
 <nav class="top-links" aria-label="Elsewhere">${markdown === undefined ? '' : `<a class="as-markdown" href="${markdown}">Markdown</a>`}<a href="/dashboard/">Dashboard</a></nav>
 <button class="scheme-button" type="button" hidden></button>

@@ -10,7 +10,7 @@ const WORTH_COMPRESSING_BYTES = 1_000
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }
 
 /** Writes the files, each with a compressed copy `x.br` and `x.gz` if it benefits. */
-export async function writeFiles(directory: string, files: ReadonlyMap<string, string>): Promise<void> {
+export async function writeFiles(directory: string, files: ReadonlyMap<string, string | Uint8Array>): Promise<void> {
   for (const folder of new Set([...files.keys()].map((name) => dirname(name))))
     mkdirSync(join(directory, folder), { recursive: true })
   await Promise.all(
@@ -18,7 +18,7 @@ export async function writeFiles(directory: string, files: ReadonlyMap<string, s
       const path = join(directory, name)
       const content = Buffer.from(text)
       await writeFile(path, content)
-      if (content.length < WORTH_COMPRESSING_BYTES) return
+      if (content.length < WORTH_COMPRESSING_BYTES || name.endsWith('.woff2')) return
       const [br, gz] = await Promise.all([promisify(brotliCompress)(content, BROTLI), promisify(gzip)(content, { level: 9 })])
       await Promise.all([writeFile(`${path}.br`, br), writeFile(`${path}.gz`, gz)])
     }),

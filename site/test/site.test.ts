@@ -15,6 +15,7 @@ const assets = {
   scheme: '/docs/assets/c.js',
   search: '/docs/assets/i.json',
   icon: '/docs/assets/i.svg',
+  font: '/docs/assets/f.woff2',
 }
 const html = new Map(pages.map((page) => [page.url, pageHtml(page, pages, assets)]))
 const MAX_PAGE_BYTES = 150_000

@@ -121,9 +121,9 @@ inBrowser('when things go wrong in the dashboard', () => {
 
     await second.getByRole('button', { name: 'Stop…' }).click()
     await dialog(second, 'Stop after?').getByRole('button', { name: 'Stop node' }).click()
-    await untilText(page.getByRole('link', { name: /after/ }), 'Stopped')
+    await untilText(page.getByRole('row', { name: /after/ }), 'Stopped')
     await second.getByRole('button', { name: 'Start', exact: true }).click()
-    await untilText(page.getByRole('link', { name: /after/ }), 'Ready')
+    await untilText(page.getByRole('row', { name: /after/ }), 'Ready')
 
     // The page also shows what a program does with a key.
     await go(page, 'Gateway')
@@ -154,7 +154,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     expect(await page.getByRole('link', { name: /two/ }).count()).toBe(0)
     await page.unroute('**/dashboard/api/events')
     await banner.waitFor({ state: 'detached' })
-    await untilText(page.getByRole('link', { name: /two/ }), 'Ready')
+    await untilText(page.getByRole('row', { name: /two/ }), 'Ready')
     expect(await page.evaluate('window.mark')).toBe(1)
   })
 

@@ -67,6 +67,8 @@ export async function newContext(options: BrowserContextOptions = {}): Promise<B
     viewport: { width: 1280, height: 800 },
     // Animations would use CPU time that the service needs.
     reducedMotion: 'reduce',
+    // Dates are shown in the viewer's language, and not in that of the machine.
+    locale: 'en-GB',
     extraHTTPHeaders: { 'x-forwarded-for': address },
     ...options,
   })

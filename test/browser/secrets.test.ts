@@ -200,12 +200,14 @@ inBrowser('secrets are shown once', () => {
 
     // An invoice of the limited node, with a QR code, becomes paid without a reload.
     await page.getByRole('tab', { name: 'Invoice' }).click()
+    expect(await page.getByRole('tab', { name: 'Send' }).count()).toBe(0)
     await page.getByLabel('Amount in sat').fill('1500')
     await page.getByLabel('Description').fill('Two coffees')
     await page.getByRole('button', { name: 'Create invoice' }).click()
     await page.getByRole('img', { name: 'QR code of the invoice' }).waitFor()
     const asked = (await page.getByRole('region', { name: 'Invoice', exact: true }).locator('code').textContent()) ?? ''
     expect(asked).toMatch(/^lnbcrt/)
+    expect(await page.getByRole('link', { name: 'Open in wallet' }).getAttribute('href')).toBe(`lightning:${asked}`)
 
     // Paid by the full-access node from a second tab.
     const second = await person.context.newPage()

@@ -63,7 +63,10 @@ inBrowser('what the dashboard says', () => {
     const person = await newPerson(server)
     const { page } = person
     await person.open()
-    await untilText(page.getByRole('region', { name: 'Received through the gateway' }), /Invoices that you create .* not counted/)
+    await untilText(
+      page.getByRole('region', { name: 'Received through the gateway' }),
+      /Only gateway payments: what a node received otherwise is under its Payments/,
+    )
     // Not “0 of 0”, which would say nothing.
     expect(await textOf(page.getByTestId('overview-nodes'))).toBe('None yet')
   })
@@ -214,9 +217,12 @@ inBrowser('what the dashboard says', () => {
       person.want(status, 'POST', `/payments/${id}/redeem`, { json: { credential, requestId: 'one', expect: { minAmountSat } } })
     expect(await redeem(409, 6)).toMatchObject({ error: { code: 'terms_mismatch', settled: true } })
     await person.open(`gateway/payments/${id}`)
-    await untilText(person.page.getByText('The node received the money'), /or your server refused the credential.*It stays valid/)
+    await untilText(
+      person.page.getByText('The node received the money, but'),
+      /or your server refused the credential.*It stays valid/,
+    )
     await redeem(200, 5)
-    await person.page.getByText('The node received the money').waitFor({ state: 'detached' })
+    await person.page.getByText('The node received the money, but').waitFor({ state: 'detached' })
   })
 
   test('dashboard: the ledger on the screen adds up to the balance above it', async () => {
@@ -230,7 +236,7 @@ inBrowser('what the dashboard says', () => {
     await sql`UPDATE usage_intervals SET started_at = started_at - interval '50 minutes' WHERE node_id = ${node.id} AND ended_at IS NULL`
     await sql.end()
     await person.open('credit')
-    await untilText(page.getByTestId('unposted'), /Running now, not booked yet meter: 5\d minutes since .* −3\.\d+ sat/)
+    await untilText(page.getByTestId('unposted'), /Running now, not charged yet meter: 5\d minutes since .* −3\.\d+ sat/)
     const msat = (text: string): number => {
       const [, sign, whole = '', fraction = ''] = /([+−]?)([\d ]+)(?:\.(\d+))? sat/.exec(text.replace(/\s/g, ' ')) ?? []
       const amount = Number(whole.replaceAll(' ', '')) * 1000 + Number(fraction.padEnd(3, '0'))
@@ -252,7 +258,7 @@ inBrowser('what the dashboard says', () => {
     await server.operator('POST', `/accounts/${person.accountId}/credit`, { json: { amountSat: 20, reason: 'test' } })
     await person.open('activity')
     const log = page.getByRole('region', { name: 'Activity' })
-    await untilText(log, 'Credit was taken: 33 sat (test) by the operator')
+    await untilText(log, 'Credit was deducted: 33 sat (test) by the operator')
     await untilText(log, 'Credit was added: 20 sat (test) by the operator')
   })
 

@@ -30,7 +30,7 @@ export const Overview = named(
     ),
     attention: Type.Object({
       unclaimedPayments: count('Payments received in the last 7 days for which no credential was validated.'),
-      failedDeliveries: count('Payments of the last day whose delivery failed or was not confirmed.'),
+      failedDeliveries: count('Payments of the last 7 days whose delivery failed or was not confirmed.'),
       failingWebhooks: count('Enabled webhooks whose last deliveries failed.'),
       disabledWebhooks: count('Webhooks that were disabled because they failed.'),
       updates: count('Nodes with an update that nobody has requested yet.'),

@@ -48,6 +48,12 @@ export const ActivityParams = strict({
   from: Type.Optional(timeParam('Only what happened at this time or later.')),
   to: Type.Optional(timeParam('Only what happened before this time.')),
   folded: Type.Optional(flag('Show payments of one node within one hour as one entry.')),
+  hourStartMinute: Type.Optional(
+    Type.Enum(['0', '15', '30', '45'], {
+      description:
+        'The minute of the UTC hour at which hours begin for the reader, so that what is folded belongs to one day. Defaults to `0`.',
+    }),
+  ),
 })
 const Subject = Type.Object({ id: text('Its id.'), name: text('Its name.'), isGone: flag('Whether it was deleted or revoked.') })
 export const ActivitySubjects = named(

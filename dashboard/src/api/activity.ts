@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
 import type { ActivityEntry, ActivitySubjects, ACTIVITY_KINDS as KINDS } from '../../../contract/src/dashboard/activity.ts'
-import { type DatePeriod, dateIn, timesOf } from '../text/days.ts'
+import { type DatePeriod, dateIn, hourStartMinute, timesOf } from '../text/days.ts'
 import { api } from './client.ts'
 import { parameters } from './queries.ts'
 
@@ -35,7 +35,13 @@ export const activityPagesQuery = (filter: ActivityFilter) =>
   infiniteQueryOptions({
     queryKey: ['activity', 'pages', filter],
     queryFn: ({ pageParam, signal }) => {
-      const query = parameters({ ...filter, ...timesOf(filter), folded: 'true', cursor: pageParam })
+      const query = parameters({
+        ...filter,
+        ...timesOf(filter),
+        folded: 'true',
+        hourStartMinute: hourStartMinute(),
+        cursor: pageParam,
+      })
       return api.get<Page>(`/activity${query}`, { signal })
     },
     initialPageParam: null as string | null,
@@ -43,18 +49,18 @@ export const activityPagesQuery = (filter: ActivityFilter) =>
     placeholderData: keepPreviousData,
   })
 
-/** The entries of a fold. They never change. */
-export const foldQuery = ({ id, nodeId, fold }: Pick<ActivityEntry, 'id' | 'nodeId' | 'fold'>) =>
-  infiniteQueryOptions({
-    queryKey: ['activity-fold', id, nodeId, fold?.from, fold?.to],
-    queryFn: ({ pageParam, signal }) => {
-      const period = { from: String(fold?.from ?? 0), to: String((fold?.to ?? 0) + 1) }
-      return api.get<Page>(`/activity${parameters({ kind: 'payments', nodeId, ...period, cursor: pageParam })}`, { signal })
-    },
+/** The entries of a fold that match the filter of its list. They never change. */
+export function foldQuery({ keyId, actor }: ActivityFilter, { id, nodeId, fold }: Pick<ActivityEntry, 'id' | 'nodeId' | 'fold'>) {
+  const period = { from: String(fold?.from ?? 0), to: String((fold?.to ?? 0) + 1) }
+  const wanted = { kind: 'payments', nodeId, keyId, actor, ...period }
+  return infiniteQueryOptions({
+    queryKey: ['activity-fold', id, wanted],
+    queryFn: ({ pageParam, signal }) => api.get<Page>(`/activity${parameters({ ...wanted, cursor: pageParam })}`, { signal }),
     initialPageParam: String(id + 1),
     getNextPageParam: (last) => last.nextCursor,
     staleTime: Number.POSITIVE_INFINITY,
   })
+}
 
 export const subjectsQuery = queryOptions({
   queryKey: ['activity', 'subjects'],

@@ -35,12 +35,12 @@ export const ledgerQuery = (filter: LedgerFilter) =>
     placeholderData: keepPreviousData,
   })
 
-/** Below "credit", so that it is asked again together with the balance. */
+/** Not below "credit", which is read again every minute: this adds up thousands of entries. */
 export const usageQuery = (from: number) =>
   queryOptions({
-    queryKey: ['credit', 'usage', from],
+    queryKey: ['credit-usage', from],
     queryFn: ({ signal }) => api.get<CreditUsage>(`/credit/usage?from=${from}`, { signal }),
-    placeholderData: keepPreviousData,
+    refetchInterval: 300_000,
   })
 
 export const LEDGER_CSV = `${API}/credit/ledger.csv`

@@ -30,10 +30,17 @@ export function invoiceChangesAt({ isPaid, expiresAt }: NodePayment): number | n
   return !isPaid && expiresAt !== null && expiresAt * 1000 > Date.now() ? expiresAt : null
 }
 
-/** When what is said about the credit is no longer true: how long it lasts, or when nodes are stopped. */
-export function creditChangesAt({ runwaySeconds, stopsAt }: CreditSummary): number | null {
-  if (runwaySeconds === null || runwaySeconds <= 0) return stopsAt
-  return Date.now() / 1000 + durationLasts(runwaySeconds)
+/** Nodes are charged by the minute. */
+const CHARGED_SECONDS = 60
+
+/** When what is said about the credit is no longer true: the balance, how long it lasts, or when nodes are stopped. */
+export function creditChangesAt({ runwaySeconds, stopsAt, nodesThatCost }: CreditSummary): number | null {
+  const now = Date.now() / 1000
+  const times = [
+    runwaySeconds === null || runwaySeconds <= 0 ? stopsAt : now + durationLasts(runwaySeconds),
+    nodesThatCost > 0 ? now + CHARGED_SECONDS : null,
+  ].filter((at) => at !== null)
+  return times.length === 0 ? null : Math.min(...times)
 }
 
 const QUARTER_HOUR_SECONDS = 900

@@ -29,7 +29,8 @@ export function useConnection(): Connection {
 const PAUSE_MS = 1000
 let pending: Changed | null = null
 
-function apply(changed: Changed): void {
+/** Tells the pages what has changed. */
+export function apply(changed: Changed): void {
   if (pending) {
     pending = {
       nodes: pending.nodes || changed.nodes,
@@ -50,11 +51,26 @@ function apply(changed: Changed): void {
 function refresh({ nodes, payments, activity }: Changed): void {
   // Events of every kind are sent to webhooks.
   const old = new Set<string>(['overview', 'webhooks'])
-  // A received payment also changes the node's balance and payment list.
-  if (nodes || payments) old.add('nodes').add('credit')
+  // A received payment also changes the node's balance and payment list. It costs no credit.
+  if (nodes || payments) old.add('nodes')
+  if (nodes) old.add('credit')
   if (payments) old.add('payments').add('received')
+  if (payments && !activity) refreshLoggedPayments()
   if (activity) old.add('activity').add('credit').add('keys').add('top-up')
   for (const key of old) void queryClient.invalidateQueries({ queryKey: [key] })
+}
+
+/** Reading the log is slow if there are many payments in it. */
+const LOG_PAUSE_MS = 15_000
+let isLogOld = false
+
+function refreshLoggedPayments(): void {
+  if (isLogOld) return
+  isLogOld = true
+  setTimeout(() => {
+    isLogOld = false
+    void queryClient.invalidateQueries({ queryKey: ['activity', 'pages'] })
+  }, LOG_PAUSE_MS)
 }
 
 const LONGEST_WAIT_MS = 15_000

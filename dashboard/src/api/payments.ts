@@ -9,7 +9,7 @@ import type { GatewayPayment } from './types.ts'
 export type { GatewayPaymentDetails, PaymentTotals }
 export type PaymentEvent = PaymentEvents['events'][number]
 
-export const PAYMENT_STATES = ['received', 'undelivered', 'delivering', 'delivered', 'unpaid', 'expired'] as const
+export const PAYMENT_STATES = ['received', 'unfulfilled', 'undelivered', 'delivering', 'delivered', 'unpaid', 'expired'] as const
 export type PaymentState = (typeof PAYMENT_STATES)[number]
 const PROTOCOLS = ['l402', 'mpp', 'x402'] as const
 
@@ -85,6 +85,9 @@ export function paymentTotalsQuery(place: PaymentPlace, now = new Date()) {
     queryFn: ({ signal }) => api.get<PaymentTotals>(`/payment-totals${query}`, { signal }),
   })
 }
+
+/** Whose customers got nothing. The overview counts and lists them with this, so that both always agree. */
+export const UNFULFILLED_LATELY: PaymentFilter = { state: 'unfulfilled', period: '7d' }
 
 export const exportUrl = (place: PaymentPlace): string => `${API}/payments.csv${queryOf(filterOf(place))}`
 

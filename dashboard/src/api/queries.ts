@@ -44,6 +44,9 @@ export const nodesQuery = queryOptions({
   queryFn: async ({ signal }) => (await api.get<{ nodes: DashboardNode[] }>('/nodes', { signal })).nodes,
 })
 
+/** A new balance causes no event. */
+export const nodeBalancesQuery = queryOptions({ ...nodesQuery, refetchInterval: 30_000 })
+
 export const nodeQuery = (id: string) =>
   queryOptions({
     queryKey: ['nodes', id],

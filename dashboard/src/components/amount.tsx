@@ -4,12 +4,30 @@ import { useUnit } from '../unit.ts'
 export function Amount({ sat }: { sat: number }) {
   // Renders again when the unit changes, also in another tab.
   useUnit()
-  return <span className="amount">{sats(sat)}</span>
+  return <Figure text={sats(sat)} />
 }
 
 export function MsatAmount({ msat }: { msat: number }) {
   useUnit()
-  return <span className="amount">{satsOfMsat(msat)}</span>
+  return <Figure text={satsOfMsat(msat)} />
+}
+
+/** The unit is quieter than the number. */
+function Figure({ text }: { text: string }) {
+  const end = text.search(/\p{Zs}\p{L}+$/u)
+  const [whole, fraction] = text.slice(0, end).split('.')
+  return (
+    <span className="amount">
+      {whole}
+      {fraction && (
+        <>
+          <span className="decimal-point">.</span>
+          {fraction}
+        </>
+      )}
+      <span className="unit">{text.slice(end)}</span>
+    </span>
+  )
 }
 
 export const Count = ({ of }: { of: number }) => <span className="amount">{grouped(of)}</span>

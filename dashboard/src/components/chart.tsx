@@ -35,7 +35,11 @@ export default function Chart({ points, unit, label }: Props) {
     const colour = (name: string) => style.getPropertyValue(name).trim()
     const format = unit === 'hour' ? HOUR : points.length > 7 ? DATE : DAY
     const highest = Math.max(1, ...points.map(({ sat }) => sat))
-    const axis = { stroke: colour('--mantine-color-dimmed'), font: '12px system-ui, sans-serif', ticks: { show: false } }
+    const axis = {
+      stroke: colour('--mantine-color-dimmed'),
+      font: `12px ${colour('--mantine-font-family')}`,
+      ticks: { show: false },
+    }
     const plot = new uPlot(
       {
         width: host.clientWidth,
@@ -44,7 +48,7 @@ export default function Chart({ points, unit, label }: Props) {
         cursor: { y: false, x: false, drag: { x: false, y: false }, points: { show: false } },
         legend: { show: false },
         scales: { x: { time: false, range: [-0.6, points.length - 0.4] }, y: { range: [0, highest * 1.1] } },
-        series: [{}, { fill: colour('--mantine-color-indigo-filled'), width: 0, points: { show: false }, paths: barPaths }],
+        series: [{}, { fill: colour('--accent'), width: 0, points: { show: false }, paths: barPaths }],
         hooks: { setCursor: [(self) => setPlace(self.cursor.idx ?? null)] },
         axes: [
           {

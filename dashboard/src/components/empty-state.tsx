@@ -1,15 +1,18 @@
 import type { ReactNode } from 'react'
+import { type Drawing, Illustration } from './art/illustration.tsx'
 import { Snippet } from './snippet.tsx'
 
-type Props = { sentence: string; action: ReactNode; curl: string }
+type Props = { art: Drawing; title: string; sentence?: ReactNode; action?: ReactNode; curl?: string }
 
-/** Shown instead of an empty table: what will be here, and how to create it with a button or curl. */
-export function EmptyState({ sentence, action, curl }: Props) {
+/** Shown instead of an empty list: what will be here, and what to do next, with a button and perhaps with curl. */
+export function EmptyState({ art, title, sentence, action, curl }: Props) {
   return (
     <div className="card empty">
-      <p>{sentence}</p>
+      <Illustration of={art} />
+      <p className="empty-title">{title}</p>
+      {sentence && <p className="dim empty-text">{sentence}</p>}
       {action}
-      <Snippet code={curl} label="The same with curl" />
+      {curl && <Snippet code={curl} label="The same with curl" language="curl" />}
     </div>
   )
 }

@@ -1,5 +1,5 @@
-import { Button } from '@mantine/core'
-import { IconCircleCheck } from '@tabler/icons-react'
+import { Button, Group } from '@mantine/core'
+import { IconCircleCheck, IconWallet } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import { api } from '../api/client.ts'
 import { countdown } from '../text/format.ts'
@@ -47,9 +47,17 @@ export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, c
         {isOpen && (
           <>
             <Snippet code={invoice} label="Invoice" wraps />
-            <div>
+            <Group gap="xs">
               <CopyButton text={invoice} label="Copy invoice" withText />
-            </div>
+              <Button
+                component="a"
+                href={`lightning:${invoice}`}
+                variant="default"
+                leftSection={<IconWallet size={16} aria-hidden />}
+              >
+                Open in wallet
+              </Button>
+            </Group>
           </>
         )}
         {isSandbox && isOpen && (

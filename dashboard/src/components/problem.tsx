@@ -2,6 +2,7 @@ import { Button, Group } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { ApiError } from '../api/client.ts'
 import { explain } from '../text/explanations.ts'
+import { Illustration } from './art/illustration.tsx'
 import { CopyButton } from './copy-button.tsx'
 
 /** `again`: what to do if the action may have worked. */
@@ -17,6 +18,7 @@ export function Problem({ error, what, next: given, again, onRetry }: Props) {
   const next = (isUncertain && again) || (given ?? usual)
   return (
     <div className="problem" role="alert">
+      {error instanceof ApiError && <Art error={error} />}
       <strong>{isUncertain ? 'This may or may not have worked.' : what}</strong>
       <p>{why}</p>
       {next && <p>{next}</p>}
@@ -37,4 +39,10 @@ export function Problem({ error, what, next: given, again, onRetry }: Props) {
       )}
     </div>
   )
+}
+
+/** Only shown where the problem takes the place of a whole page. */
+function Art({ error: { code, status } }: { error: ApiError }) {
+  if (code === 'no_answer' || status >= 502) return <Illustration of="unplugged" />
+  return status === 404 ? <Illustration of="search" /> : null
 }

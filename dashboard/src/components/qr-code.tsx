@@ -26,7 +26,7 @@ export function QrCode({ text, label, keepsCase = false }: { text: string; label
       role="img"
       aria-label={label}
     >
-      <path d={path} fill="#000" />
+      <path d={path} />
     </svg>
   )
 }

@@ -1,12 +1,12 @@
 import { SegmentedControl, VisuallyHidden } from '@mantine/core'
 import { useLocalStorage } from '@mantine/hooks'
 import { IconArrowDownRight, IconArrowUpRight } from '@tabler/icons-react'
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo } from 'react'
 import { receivedQuery } from '../api/received.ts'
 import type { Received as ReceivedData } from '../api/types.ts'
-import { comparison, pointsOf, SPANS, type Span, totalBefore, totalOf } from '../received.ts'
 import { bucketName } from '../text/format.ts'
+import { comparison, pointsOf, SPANS, type Span, totalBefore, totalOf } from '../text/received.ts'
 import { Amount } from './amount.tsx'
 import { Loading } from './loading.tsx'
 import { Problem } from './problem.tsx'
@@ -19,10 +19,7 @@ const NAMES: Record<Span, string> = { day: '24 hours', week: '7 days', month: '3
 export function Received({ nodeId }: { nodeId?: string }) {
   const [stored, setSpan] = useLocalStorage<Span>({ key: 'boltyard-span', defaultValue: 'day', getInitialValueInEffect: false })
   const span = SPANS.find((one) => one === stored) ?? 'day'
-  const { data, error, refetch, isPlaceholderData } = useQuery({
-    ...receivedQuery(span, nodeId),
-    placeholderData: keepPreviousData,
-  })
+  const { data, error, refetch } = useQuery(receivedQuery(span, nodeId))
   return (
     <section className="card" aria-labelledby="received">
       <div className="page-head received-head">
@@ -37,8 +34,8 @@ export function Received({ nodeId }: { nodeId?: string }) {
         />
       </div>
       {!data && error && <Problem error={error} what="What was received could not be loaded." onRetry={() => void refetch()} />}
-      {(!data && !error) || isPlaceholderData ? <Loading height={HEIGHT + 92} /> : null}
-      {data && !isPlaceholderData && <Loaded received={data} span={span} />}
+      {!data && !error && <Loading height={HEIGHT + 92} />}
+      {data && <Loaded received={data} span={span} />}
     </section>
   )
 }
@@ -48,7 +45,7 @@ function Loaded({ received, span }: { received: ReceivedData; span: Span }) {
   const points = useMemo(() => pointsOf(received, span), [received, span])
   // The sum of the bars, so that the total always matches the chart.
   const total = totalOf(points)
-  const before = totalBefore(received, span)
+  const before = totalBefore(received, span, total)
   const { words, direction } = comparison(total, before)
   return (
     <>

@@ -1,19 +1,52 @@
+import '../styles/code.css'
+import { ActionIcon } from '@mantine/core'
+import { IconTextWrap } from '@tabler/icons-react'
+import { useState } from 'react'
+import type { CodeLanguage } from '../text/highlight.ts'
+import { Code, Json } from './code.tsx'
 import { CopyButton } from './copy-button.tsx'
 
-type Props = { code: string; label: string; wraps?: boolean }
+type Props = {
+  code: string
+  label: string
+  wraps?: boolean
+  language?: CodeLanguage | undefined
+  /** Shown below the code, and copied with it. */
+  json?: unknown
+}
 
 /** Focusable, so that long code can be scrolled with the keyboard. */
-export function Snippet({ code, label, wraps = false }: Props) {
+export function Snippet({ code, label, wraps = false, language, json }: Props) {
+  const [isWrapped, setWrapped] = useState(wraps)
+  const hasJson = json !== undefined
+  const all = hasJson ? [code, JSON.stringify(json, null, 2)].filter(Boolean).join('\n\n') : code
+  const canWrap = language !== undefined && !wraps
   return (
-    <div className={wraps ? 'snippet snippet-wrap' : 'snippet'}>
+    <div className={`snippet${isWrapped ? ' snippet-wrap' : ''}${canWrap ? ' snippet-two' : ''}`}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable box must be reachable by keyboard */}
       <section tabIndex={0} aria-label={label}>
         <pre>
-          <code>{code}</code>
+          <code>
+            {language ? <Code code={code} language={language} /> : code}
+            {hasJson && code !== '' && '\n\n'}
+            {hasJson && <Json value={json} />}
+          </code>
         </pre>
       </section>
       <div className="snippet-copy">
-        <CopyButton text={code} label={`Copy: ${label}`} />
+        {canWrap && (
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            aria-label={`Wrap lines: ${label}`}
+            title="Wrap lines"
+            aria-pressed={isWrapped}
+            onClick={() => setWrapped(!isWrapped)}
+          >
+            <IconTextWrap size={16} aria-hidden />
+          </ActionIcon>
+        )}
+        <CopyButton text={all} label={`Copy: ${label}`} />
       </div>
     </div>
   )

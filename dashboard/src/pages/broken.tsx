@@ -1,4 +1,5 @@
 import { useRouter } from '@tanstack/react-router'
+import { EmptyState } from '../components/empty-state.tsx'
 import { TextLink } from '../components/layout/links.tsx'
 import { Page } from '../components/layout/page.tsx'
 import { Problem } from '../components/problem.tsx'
@@ -6,8 +7,12 @@ import { Problem } from '../components/problem.tsx'
 export function Missing() {
   return (
     <Page title="Page not found">
-      <p>There is no page at this address.</p>
-      <TextLink to="/">Go to the overview</TextLink>
+      <EmptyState
+        art="signpost"
+        title="There is no page at this address."
+        sentence="Check the address, or choose a page from the menu."
+        action={<TextLink to="/">Go to the overview</TextLink>}
+      />
     </Page>
   )
 }

@@ -100,7 +100,11 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
     <Gate title={TITLES[info.kind]}>
       <p className="small dim">
         {info.kind === 'claim' && 'This account has no owner yet. Choose how you want to sign in. '}
-        {info.kind === 'sign-in' && info.email && `For ${info.email}. `}
+        {info.kind === 'sign-in' && info.email && (
+          <>
+            For <bdi>{info.email}</bdi>.{' '}
+          </>
+        )}
         The link works once and {info.expiresAt > now ? 'expires' : 'expired'} <Time at={info.expiresAt} />.
       </p>
       {info.turnsOffTwoFactor && (

@@ -3,16 +3,23 @@ import { grouped } from './format.ts'
 import { creditLasts } from './runway.ts'
 
 export type Item = {
-  kind: 'failed' | 'silent' | 'credit' | 'deliveries' | 'unclaimed' | 'disabled' | 'failing' | 'updates'
+  kind: 'failed' | 'silent' | 'credit' | 'unfulfilled' | 'disabled' | 'failing' | 'updates'
   tone: 'bad' | 'warn' | 'info'
   sentence: string
 }
 
 const counted = (count: number, one: string, many: string): string => (count === 1 ? `1 ${one}` : `${grouped(count)} ${many}`)
 
-/** The worst first. */
-export function itemsOf({ nodes, credit, attention }: Pick<Overview, 'nodes' | 'credit' | 'attention'>): Item[] {
-  const { unclaimedPayments, failedDeliveries, failingWebhooks, disabledWebhooks, updates } = attention
+/** Whether there may be payments whose customers got nothing. How many are in the list is only known from the list's own count. */
+export const mayBeUnfulfilled = ({ unclaimedPayments, failedDeliveries }: Overview['attention']): boolean =>
+  unclaimedPayments + failedDeliveries > 0
+
+/** The worst first. `unfulfilled`: how many payments are in the list that the item links to; undefined if that is not known. */
+export function itemsOf(
+  { nodes, credit, attention }: Pick<Overview, 'nodes' | 'credit' | 'attention'>,
+  unfulfilled: number | undefined,
+): Item[] {
+  const { failingWebhooks, disabledWebhooks, updates } = attention
   const items: (Item | false)[] = [
     nodes.failed > 0 && {
       kind: 'failed',
@@ -29,19 +36,15 @@ export function itemsOf({ nodes, credit, attention }: Pick<Overview, 'nodes' | '
       tone: 'warn',
       sentence: `${counted(nodes.silent, 'node does', 'nodes do')} not respond. The service restarts a node that has crashed.`,
     },
-    failedDeliveries > 0 && {
-      kind: 'deliveries',
-      tone: 'bad',
-      sentence:
-        failedDeliveries === 1
-          ? '1 delivery of the last 24 hours failed or was never confirmed. The customer has paid.'
-          : `${grouped(failedDeliveries)} deliveries of the last 24 hours failed or were never confirmed. The customers have paid.`,
-    },
-    unclaimedPayments > 0 && {
-      kind: 'unclaimed',
-      tone: 'warn',
-      sentence: `${counted(unclaimedPayments, 'customer has', 'customers have')} paid in the last 7 days without coming back for what they paid for.`,
-    },
+    mayBeUnfulfilled(attention) &&
+      unfulfilled !== 0 && {
+        kind: 'unfulfilled',
+        tone: 'bad',
+        sentence:
+          unfulfilled === undefined
+            ? 'Customers may have paid in the last 7 days without getting anything.'
+            : `For ${counted(unfulfilled, 'payment', 'payments')} of the last 7 days, the customer got nothing.`,
+      },
     disabledWebhooks > 0 && {
       kind: 'disabled',
       tone: 'bad',

@@ -13,7 +13,24 @@ export function dayStart(at: number, days = 0): number {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + days).getTime() / 1000
 }
 
-/** "Today", "Yesterday", "Saturday 14 November 2026". */
+/** The minute of the UTC hour at which the viewer's hours begin: "30" in India, "15" in Nepal. */
+export const hourStartMinute = (): string => String(((new Date().getTimezoneOffset() % 60) + 60) % 60)
+
+/** The first second of each of the last days, the last one today. */
+export const dayStarts = (now: number, days: number): number[] =>
+  Array.from({ length: days }, (_, place) => dayStart(now, place + 1 - days))
+
+/** What was received or charged in each of the periods that begin at these times, oldest first. */
+export function sumsOf<P extends { at: number }>(starts: number[], parts: P[], amountOf: (part: P) => number): number[] {
+  const sums = starts.map(() => 0)
+  for (const part of parts) {
+    const place = starts.findLastIndex((start) => start <= part.at)
+    if (place >= 0) sums[place] = (sums[place] ?? 0) + amountOf(part)
+  }
+  return sums
+}
+
+/** "Today", "Yesterday", "Saturday, 14 November 2026". */
 export function dayName(at: number, now: number): string {
   const day = dayStart(at)
   if (day === dayStart(now)) return 'Today'

@@ -92,7 +92,16 @@ export function countdown(seconds: number): string {
   return `${Math.floor(left / 60)}:${(left % 60).toString().padStart(2, '0')}`
 }
 
-export const percent = (part: number, whole: number): string => (whole === 0 ? '0 %' : `${Math.round((part / whole) * 100)} %`)
+/** "0 %" and "100 %" are none and all. Small shares have a decimal, because they are what a long list consists of. */
+export function percent(part: number, whole: number): string {
+  if (whole === 0 || part === 0) return '0 %'
+  if (part === whole) return '100 %'
+  const exactly = (part / whole) * 100
+  if (exactly < 0.1) return '< 0.1 %'
+  if (exactly < 9.95) return `${exactly.toFixed(1)} %`
+  if (exactly > 99 && exactly < 100) return `${(Math.floor(exactly * 10) / 10).toFixed(1)} %`
+  return `${exactly > 100 ? Math.ceil(exactly) : Math.round(exactly)} %`
+}
 
 /** The first and last characters of a long id. Show a copy button with the full id next to it. */
 export const shortened = (text: string, ends = 8): string =>

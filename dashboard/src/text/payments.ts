@@ -1,3 +1,5 @@
+import type { Invoice } from '../../../protocol/src/bolt11.ts'
+import { MSAT_PER_SAT } from '../../../protocol/src/units.ts'
 import type { GatewayPayment, NodePayment } from '../api/types.ts'
 
 type Payment = Pick<GatewayPayment, 'status' | 'heldUntil' | 'releases'>
@@ -17,6 +19,10 @@ export function undelivered(payment: Payment): string {
   if (payment.releases > 0) return 'not yet: it was redeemed, but the delivery failed and was released. It can be redeemed again.'
   return 'not yet: it has not been redeemed'
 }
+
+/** Exactly what the invoice asks for, or what the person chose. */
+export const msatToSend = ({ amountMsat }: Pick<Invoice, 'amountMsat'>, chosenSat: number): number =>
+  amountMsat ?? chosenSat * MSAT_PER_SAT
 
 export const NODE_PAYMENT_FILTERS = {
   all: { name: 'All', matches: () => true },

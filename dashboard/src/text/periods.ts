@@ -1,3 +1,4 @@
+import { dateField, dayStart } from './days.ts'
 import { LOCALES } from './locales.ts'
 
 /** Periods to filter by, in the viewer's time zone. */
@@ -17,8 +18,6 @@ export const PERIOD_NAMES: Record<Period, string> = {
 export type Range = { from?: number; to?: number }
 
 const seconds = (date: Date): number => Math.floor(date.getTime() / 1000)
-/** Midnight, also on the days on which the clock changes. */
-const day = (now: Date, offset: number): Date => new Date(now.getFullYear(), now.getMonth(), now.getDate() + offset)
 const month = (now: Date, offset: number): Date => new Date(now.getFullYear(), now.getMonth() + offset, 1)
 const MONDAY = 1
 
@@ -28,22 +27,15 @@ export function rangeOf(
   dates: { from?: string | undefined; to?: string | undefined },
   now: Date,
 ): Range {
-  if (period === 'today') return { from: seconds(day(now, 0)) }
-  if (period === 'week') return { from: seconds(day(now, -((now.getDay() + 7 - MONDAY) % 7))) }
-  if (period === '7d') return { from: seconds(day(now, -6)) }
+  const today = dayStart(seconds(now))
+  if (period === 'today') return { from: today }
+  if (period === 'week') return { from: dayStart(today, -((now.getDay() + 7 - MONDAY) % 7)) }
+  if (period === '7d') return { from: dayStart(today, -6) }
   if (period === 'month') return { from: seconds(month(now, 0)) }
   if (period === 'last-month') return { from: seconds(month(now, -1)), to: seconds(month(now, 0)) }
   if (period !== 'custom') return {}
-  const [from, to] = [dayIn(dates.from), dayIn(dates.to)]
-  return { ...(from ? { from: seconds(from) } : {}), ...(to ? { to: seconds(day(to, 1)) } : {}) }
-}
-
-/** The local midnight of a date such as 2026-10-31. */
-function dayIn(date: string | undefined): Date | undefined {
-  const [, year, monthNumber, dayNumber] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(date ?? '') ?? []
-  if (year === undefined) return undefined
-  const found = new Date(Number(year), Number(monthNumber) - 1, Number(dayNumber))
-  return found.getTime() < 0 ? undefined : found
+  const [from, to] = [dateField(dates.from), dateField(dates.to, 1)]
+  return { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) }
 }
 
 /** "1 Oct 2026 – 31 Oct 2026", so that nobody has to guess what "last month" or "this week" is. */

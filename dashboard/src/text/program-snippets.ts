@@ -45,6 +45,21 @@ export function snippetsIn(language: Language, publicUrl: string, nodeId?: strin
   }
 }
 
+/** A request with this body, without anything from the environment but the key. */
+export function requestIn(language: Language, publicUrl: string, path: string, body: { [name: string]: Value }): string {
+  const inLanguage = { typescript, python, curl }[language]
+  return inLanguage({ method: 'POST', path: [base(publicUrl), path], body })
+}
+
+/** Quoted, so that the shell expands nothing in the body. */
+const curl = ({ path, body }: Call): string =>
+  `curl -X POST ${path.join('')} \\
+  -H "Authorization: Bearer $SERVICE_API_KEY" \\
+  -H "Content-Type: application/json" \\
+  -d @- <<'JSON'
+${JSON.stringify(body, null, 2)}
+JSON`
+
 const indented = (text: string, by: string): string => text.replaceAll('\n', `\n${by}`)
 
 function typescript({ method, path, headers = {}, body }: Call): string {
@@ -65,7 +80,8 @@ function tsValue(value: Value): string {
     const fields = Object.entries(value).map(([name, one]) => `\n  ${name}: ${indented(tsValue(one), '  ')},`)
     return `{${fields.join('')}\n}`
   }
-  return typeof value === 'string' ? `'${value}'` : String(value)
+  // What a person typed may contain quotes. Texts of JSON mean the same in TypeScript and Python.
+  return typeof value === 'string' && /^[\w $./-]*$/.test(value) ? `'${value}'` : JSON.stringify(value)
 }
 
 /** Without blank lines inside blocks, which would end them at Python's prompt. */
@@ -93,5 +109,5 @@ function pyValue(value: Value): string {
     const fields = Object.entries(value).map(([name, one]) => `\n    "${name}": ${indented(pyValue(one), '    ')},`)
     return `{${fields.join('')}\n}`
   }
-  return typeof value === 'string' ? `"${value}"` : String(value)
+  return JSON.stringify(value)
 }

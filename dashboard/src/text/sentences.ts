@@ -6,7 +6,7 @@ const SENTENCES: Record<string, string> = {
   'account.deleted': 'The account was deleted',
   'account.renamed': 'The account was renamed',
   'credit.added': 'Credit was added',
-  'credit.taken': 'Credit was taken',
+  'credit.taken': 'Credit was deducted',
   'credit.warning': 'Credit is running low',
   'credit.used_up': 'Credit is used up',
   'credit.exhausted': 'Nodes are being stopped, because there has been no credit for too long',

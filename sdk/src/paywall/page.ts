@@ -69,10 +69,14 @@ function pageOf(description: string, amountSat: number, offer: Offer & { accept:
 <meta name="robots" content="noindex">
 <title>${escaped(description)} · ${price}</title>
 <style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 26rem; margin: 2rem auto; padding: 0 1rem; color: #111; background: #fff }
-svg { width: 100%; height: auto; display: block } a, code { overflow-wrap: anywhere } input, button { font: inherit; width: 100%; box-sizing: border-box; margin: .25rem 0; padding: .5rem }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 26rem; margin: 2rem auto; padding: 0 1rem; color: #1b1628; background: #fff }
+h1 { margin: 0 0 .5rem; font-size: 1.75rem; line-height: 1.2; letter-spacing: -.02em; overflow-wrap: anywhere }
+main > svg { width: 100%; height: auto; display: block; border: 1px solid #e3dfea; border-radius: 14px } a { color: #5325d4 } a, code { overflow-wrap: anywhere }
+input, button { font: inherit; width: 100%; box-sizing: border-box; margin: .25rem 0; padding: .6rem; border: 1px solid #8f86a5; border-radius: 8px }
+button { border-color: #5b2be0; background: #5b2be0; color: #fff; font-weight: 600; cursor: pointer }
+footer { display: flex; align-items: center; gap: .4rem; margin-top: 2rem; color: #5b5469; font-size: .875rem }
 </style>
-<h1>${escaped(description)}</h1>
+<h1 dir="auto">${escaped(description)}</h1>
 <p>This costs <strong>${price}</strong>, paid over Lightning.</p>
 <p id="blocked">This page needs JavaScript: without it, you could not get what you pay for.</p>
 <main hidden>
@@ -87,11 +91,16 @@ ${svgOf(invoice)}
 <p id="note" role="status"></p>
 </form>
 </main>
+<footer>${MARK} Lightning payment with Boltyard</footer>
 <script>const offer = ${inScript(offer)}
 ${SCRIPT}</script>
 </html>
 `
 }
+
+/** The same drawing as dashboard/public/icon.svg. The page loads nothing. */
+const MARK =
+  '<svg width="18" height="18" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" fill="#5b2be0"/><path d="M21.5 0 5.5 18.5H14L10.5 32l16-18.5H18z" fill="#ffd23f"/></svg>'
 
 /**
  * Presents the credential as a client would, and shows the response. A reload brings a new invoice, and a phone may reload the page while its

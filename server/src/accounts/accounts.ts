@@ -8,7 +8,7 @@ import type { Sql } from '../store/db.ts'
 import { type ListParams, listPage } from '../store/operator/lists.ts'
 import { type OverviewRow, overviewOf } from '../store/overview.ts'
 import type { SlowReads } from '../store/slow-reads.ts'
-import { type ActivityPage, activityPage, activitySubjects } from './activity.ts'
+import { type ActivityPage, activityPage, activitySubjects, type PageOptions } from './activity.ts'
 import type { Credit, CreditSummary } from './credit/credit.ts'
 
 export const FIRST_ACCOUNT_NAME = 'default'
@@ -83,11 +83,7 @@ export class Accounts {
   }
 
   /** A page for people: with names, and with payments folded if they are. */
-  searchActivity(
-    id: string,
-    filter: ActivityFilter,
-    options: { before: number | undefined; isFolded: boolean },
-  ): Promise<ActivityPage> {
+  searchActivity(id: string, filter: ActivityFilter, options: PageOptions): Promise<ActivityPage> {
     return this.#deps.slowReads.run(id, (sql) => activityPage(sql, id, filter, options))
   }
 

@@ -26,6 +26,9 @@ export type ActivityEntry = FoundActivity & {
 }
 export type ActivityPage = { activity: ActivityEntry[]; nextCursor: string | null }
 
+/** `hourStartSeconds`: where the reader's hours begin within those of UTC. An hour that spans midnight would be on two days. */
+export type PageOptions = { before: number | undefined; isFolded: boolean; hourStartSeconds: number }
+
 /** Either an entry of the log, or several about payments of one node within one hour. */
 type Group = [FoundActivity, ...FoundActivity[]]
 
@@ -34,7 +37,7 @@ export async function activityPage(
   sql: Sql,
   accountId: string,
   filter: ActivityFilter,
-  { before, isFolded }: { before: number | undefined; isFolded: boolean },
+  { before, isFolded, hourStartSeconds }: PageOptions,
 ): Promise<ActivityPage> {
   const groups: Group[] = []
   const folds = new Map<string, Group>()
@@ -43,7 +46,7 @@ export async function activityPage(
   for (let read = 0; read < MOST_READ; ) {
     const rows = await searchActivity(sql, accountId, filter, last, readAtOnce)
     for (const row of rows) {
-      const place = isFolded ? placeOf(row) : undefined
+      const place = isFolded ? placeOf(row, hourStartSeconds) : undefined
       const fold = place === undefined ? undefined : folds.get(place)
       if (fold) fold.push(row)
       else if (groups.length === PAGE) return page(sql, accountId, groups, last)
@@ -60,8 +63,8 @@ export async function activityPage(
   return page(sql, accountId, groups, last)
 }
 
-const placeOf = ({ action, nodeId, at }: FoundActivity): string | undefined =>
-  FOLDED.includes(action) && nodeId !== null ? `${nodeId} ${Math.floor(at / FOLD_SECONDS)}` : undefined
+const placeOf = ({ action, nodeId, at }: FoundActivity, hourStartSeconds: number): string | undefined =>
+  FOLDED.includes(action) && nodeId !== null ? `${nodeId} ${Math.floor((at - hourStartSeconds) / FOLD_SECONDS)}` : undefined
 
 async function page(sql: Sql, accountId: string, groups: Group[], last: number | undefined): Promise<ActivityPage> {
   const entries = groups.map(entryOf)

@@ -5,8 +5,11 @@ import { publicOperations } from '../../../contract/src/operations.ts'
 /** A path, not PUBLIC_URL: tools that load the document resolve it against the origin they loaded it from. */
 const SERVERS = [{ url: '/', description: 'This deployment.' }]
 
-/** Serves the contract as an OpenAPI document. */
+/** Serves the contract as an OpenAPI document. It is built for the first request: few processes are asked for it. */
 export function addApiDocument(app: FastifyInstance): void {
-  const text = JSON.stringify(openApiDocument(publicOperations, SERVERS))
-  app.get('/openapi.json', (_request, reply) => reply.type('application/json; charset=utf-8').send(text))
+  let text: string | undefined
+  app.get('/openapi.json', (_request, reply) => {
+    text ??= JSON.stringify(openApiDocument(publicOperations, SERVERS))
+    return reply.type('application/json; charset=utf-8').send(text)
+  })
 }

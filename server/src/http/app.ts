@@ -15,7 +15,6 @@ import { measureRequests } from './hooks/measure.ts'
 import { addLimits } from './hooks/rate-limit.ts'
 import { logRequests } from './hooks/request-log.ts'
 import { meRoutes } from './hooks/session.ts'
-import { compileSchemasLazily } from './lazy-schemas.ts'
 import { createListener, listenOnBothLoopbacks } from './listener.ts'
 import { settledRoutes } from './node-events.ts'
 import { NodeProxy } from './node-proxy/proxy.ts'
@@ -24,6 +23,7 @@ import { operatorRoutes } from './operator/accounts.ts'
 import { operatorInstallationRoutes } from './operator/installation.ts'
 import { operatorLinkRoutes } from './operator/links.ts'
 import { operatorNodeRoutes } from './operator/nodes.ts'
+import { addSchemaCompilers } from './schema-compilers.ts'
 import { appFiles } from './static.ts'
 import { apiKeyRoutes } from './v1/api-key.ts'
 import { eventRoutes } from './v1/events.ts'
@@ -58,7 +58,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     clientErrorHandler: renderClientError,
   })
   if (config.host === 'localhost') listenOnBothLoopbacks(app, () => createServer(app.routing))
-  compileSchemasLazily(app)
+  addSchemaCompilers(app)
   acceptOnlyJson(app)
   renderProblems(app)
   if (config.metrics || config.traces) measureRequests(app, config.trustProxy)

@@ -4,28 +4,20 @@ import serveFiles from '@fastify/static'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../problems.ts'
 import { acceptsPages } from './hooks/missing-page.ts'
+import { PLAIN_PAGE_POLICY, plainPage } from './plain-page.ts'
 import { FILE, PAGE_HEADERS } from './static.ts'
 
 /** Pages have no dot in their name. */
 const PAGE = /^[\w-]+(\/[\w-]+)*\/?$/
 const RELOAD_SECONDS = 2
 
-const BEING_BUILT = `<!doctype html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8" />
-    <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <meta name="color-scheme" content="light dark" />
-    <meta http-equiv="refresh" content="${RELOAD_SECONDS}" />
-    <title>Documentation · Boltyard</title>
-  </head>
-  <body>
-    <h1>The documentation is being built</h1>
-    <p>This takes a few seconds after the first start. The page reloads by itself. If it does not appear, run <code>npm run build</code>.</p>
-    <p>Meanwhile, the <a href="/dashboard/">dashboard</a> and <a href="/openapi.json">openapi.json</a> are available.</p>
-  </body>
-</html>
-`
+const BEING_BUILT = plainPage({
+  title: 'Documentation',
+  heading: 'The documentation is being built',
+  head: `\n    <meta http-equiv="refresh" content="${RELOAD_SECONDS}" />`,
+  body: `<p>This takes a few seconds after the first start. The page reloads by itself. If it does not appear, run <code>npm run build</code>.</p>
+    <p>Meanwhile, the <a href="/dashboard/">dashboard</a> and <a href="/openapi.json">openapi.json</a> are available.</p>`,
+})
 
 /** Serves the built documentation. In a clone, it is built after the service has started, so it may appear later. */
 export function docsSite(directory: string) {
@@ -52,7 +44,7 @@ export function docsSite(directory: string) {
         throw new Problem('service_unavailable', 'The documentation is being built. Try again in a few seconds.', {
           headers: retry,
         })
-      const headers = { ...PAGE_HEADERS, ...retry, 'cache-control': 'no-store' }
+      const headers = { ...PAGE_HEADERS, ...retry, 'content-security-policy': PLAIN_PAGE_POLICY, 'cache-control': 'no-store' }
       return reply.code(503).headers(headers).type('text/html; charset=utf-8').send(BEING_BUILT)
     }
     const hidden = { config: { isFallback: true } }

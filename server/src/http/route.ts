@@ -7,7 +7,7 @@ import type {
   preValidationHookHandler,
   RouteHandlerMethod,
 } from 'fastify'
-import type { TObject, TSchema } from 'typebox'
+import type { TObject } from 'typebox'
 import { errorSchema } from '../../../contract/src/errors.ts'
 import {
   type AnswerOf,
@@ -36,15 +36,15 @@ export function addRoute<O extends Operation>(
   settings: RouteSettings = {},
 ): void {
   const { method, path, params, query = NoParams, body, status, response } = operation
-  const errors = [...errorsOf(operation).keys()].map((code) => [code, unnamed(errorSchema(code))])
+  const errors = [...errorsOf(operation).keys()].map((code) => [code, errorSchema(code)])
   app.route({
     method,
     url: path.replace(/\{(\w+)\}/g, ':$1'),
     schema: {
-      ...(params ? { params: unnamed(params) } : {}),
-      querystring: unnamed(query),
-      ...(body ? { body: unnamed(body) } : {}),
-      response: { ...(response ? { [status]: unnamed(response) } : {}), ...Object.fromEntries(errors) },
+      ...(params ? { params } : {}),
+      querystring: query,
+      ...(body ? { body } : {}),
+      response: { ...(response ? { [status]: response } : {}), ...Object.fromEntries(errors) },
     },
     ...settings,
     preValidation: [...(settings.preValidation ?? []), ...(body ? [fillBody] : []), ...parseQuery(query)],
@@ -82,8 +82,3 @@ function parseQuery({ properties }: TObject): preValidationHookHandler[] {
 const integerIn = (value: unknown): unknown =>
   typeof value === 'string' && /^(0|[1-9]\d{0,14})$/.test(value) ? Number(value) : value
 const booleanIn = (value: unknown): unknown => (value === 'true' ? true : value === 'false' ? false : value)
-
-/** The validator and the serializer would resolve an `$id` as a URI; an inlined schema needs none. */
-function unnamed(schema: TSchema): TSchema {
-  return JSON.parse(JSON.stringify(schema, (key, value: unknown) => (key === '$id' || key === 'examples' ? undefined : value)))
-}

@@ -8,7 +8,7 @@ export type OverviewRow = {
   /** `ready` excludes nodes that did not respond to the last check. `starting` includes those being set up. */
   nodes: { ready: number; silent: number; starting: number; stopped: number; failed: number; total: number }
   recent: ShownPayment[]
-  /** Payments of the last seven days that nobody came back for; deliveries of the last day. Webhooks that fail, or were disabled for it. */
+  /** Payments of the last seven days that nobody came back for, or whose delivery failed. Webhooks that fail, or were disabled for it. */
   attention: { unclaimedPayments: number; failedDeliveries: number; failingWebhooks: number; disabledWebhooks: number }
   funnel: { issued: number; settled: number; paid: number }
   checklist: { hasNode: boolean; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }
@@ -31,7 +31,7 @@ export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewR
     countIssued(sql, accountId, DAYS),
     countSettled(sql, accountId, DAYS),
     listSettled(sql, accountId, RECENT),
-    countFailedDeliveries(sql, accountId),
+    countFailedDeliveries(sql, accountId, DAYS),
     // ORDER BY makes PostgreSQL use an index: without it, finding any one row may scan the whole table, past the rows of other accounts.
     sql<Counts[]>`
       SELECT n.*, w.*,
@@ -41,9 +41,10 @@ export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewR
              (SELECT 1 FROM paid_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT 1) IS NOT NULL AS "hasPaidRequest"
       FROM (SELECT count(*) FILTER (WHERE status = 'ready' AND NOT ${isSilent(sql)})::int AS ready,
                    count(*) FILTER (WHERE ${isSilent(sql)})::int AS silent,
-                   count(*) FILTER (WHERE status = 'provisioning' OR (status = 'stopped' AND operation = 'start'))::int AS starting,
+                   count(*) FILTER (WHERE status = 'provisioning' OR (status = 'stopped' AND operation = 'start')
+                                          OR (status = 'failed' AND operation IS NOT NULL))::int AS starting,
                    count(*) FILTER (WHERE status = 'stopped' AND operation IS DISTINCT FROM 'start')::int AS stopped,
-                   count(*) FILTER (WHERE status = 'failed')::int AS failed, count(*)::int AS total
+                   count(*) FILTER (WHERE status = 'failed' AND operation IS NULL)::int AS failed, count(*)::int AS total
             FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) n,
            (SELECT count(*) FILTER (WHERE enabled AND failing_since IS NOT NULL)::int AS "failingWebhooks",
                    count(*) FILTER (WHERE NOT enabled AND disabled_reason IS NOT NULL)::int AS "disabledWebhooks"

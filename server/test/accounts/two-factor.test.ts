@@ -172,10 +172,14 @@ describe('C87: signing in', () => {
 
   test('C87: of many guesses at once, only the first few are judged', async () => {
     const { browser } = await aCarefulPerson()
+    const startedMs = Date.now()
     const answers = await Promise.all(
       Array.from({ length: 60 }, (_, index) => browser.post('/security/two-factor/off', { code: String(100_000 + index) })),
     )
-    expect(answers.filter(({ status }) => status === 400).length).toBeLessThanOrEqual(5)
+    const seconds = (Date.now() - startedMs) / 1000
+    // The pause after the fifth is a second, and each one after that is twice as long. On a busy machine, some of them pass meanwhile.
+    const pausesOver = Math.floor(Math.log2(1 + seconds))
+    expect(answers.filter(({ status }) => status === 400).length).toBeLessThanOrEqual(5 + pausesOver)
     expect(await statusOf(browser)).toMatchObject({ isOn: true })
   })
 })

@@ -2,6 +2,7 @@ import fastify from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { operations } from '../../../contract/src/operations.ts'
 import { addRoute } from '../../src/http/route.ts'
+import { addSchemaCompilers } from '../../src/http/schema-compilers.ts'
 import { mismatch, operationAt } from '../support/answers.ts'
 import { openApp, registeredRoutes } from '../support/app.ts'
 import { send } from '../support/server.ts'
@@ -34,6 +35,7 @@ describe('D11: the routes', () => {
   // The service compiles each schema on first use, so it would start even if one cannot be compiled.
   test('D11: every schema of the contract compiles', async () => {
     const app = fastify()
+    addSchemaCompilers(app, 'at once')
     for (const operation of operations) addRoute(app, operation, async () => ({}) as never)
     await app.ready()
     await app.close()

@@ -94,7 +94,7 @@ describe('C47: the activity log as people read it', () => {
     const now = Math.floor(Date.now() / 1000)
     expect(actions(await pageOf(bob, `?to=${now - 3_600}`))).toEqual([])
     expect(actions(await pageOf(bob, `?from=${now - 3_600}`)).length).toBeGreaterThan(2)
-    for (const query of ['?kind=x', '?from=yesterday', '?actor=%00', '?keyId=', '?folded=1'])
+    for (const query of ['?kind=x', '?from=yesterday', '?actor=%00', '?keyId=', '?folded=1', '?hourStartMinute=7'])
       expect([query, (await bob.refusal('GET', `/activity${query}`))[1]]).toEqual([query, 'bad_request'])
   })
 
@@ -133,6 +133,22 @@ describe('C47: the activity log as people read it', () => {
     expect((await pageOf(cay, `?keyId=${key.id}&kind=payments`)).activity).toHaveLength(15)
     await sql`UPDATE nodes SET name = 'kiosk', deleted_at = now(), desired_state = 'deleted' WHERE id = ${bar}`
     expect((await pageOf(cay, `?folded=true&nodeId=${bar}`)).activity[0]?.nodeName).toBe('kiosk')
+  })
+
+  test('dashboard: payments are folded by the hours of the reader, so that none stands below the wrong day', async () => {
+    const eli = await signUp(server)
+    const key = await eli.want(201, 'POST', '/keys', { json: { name: 'till', scopes: [] } })
+    const shop = await newNode(eli.accountId, 'shop')
+    // 18:30 UTC is midnight in India.
+    const midnight = TEN + 8.5 * 3_600
+    await addPayments(eli.accountId, shop, key.id, 4, midnight - 150, 60)
+    const folds = async (query: string) =>
+      (await pageOf(eli, `?folded=true&kind=payments${query}`)).activity.map(({ fold }) => [fold?.payments, fold?.from, fold?.to])
+    expect(await folds('')).toEqual([[4, midnight - 90, midnight + 90]])
+    expect(await folds('&hourStartMinute=30')).toEqual([
+      [2, midnight + 30, midnight + 90],
+      [2, midnight - 90, midnight - 30],
+    ])
   })
 
   test('pages of folded entries repeat nothing and skip nothing', async () => {

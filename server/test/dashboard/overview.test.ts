@@ -6,6 +6,7 @@ import { FIRST_RUN_KEY, listKeys } from '../../src/store/keys.ts'
 import { listNodes } from '../../src/store/nodes/nodes.ts'
 import { countIssued, overviewOf } from '../../src/store/overview.ts'
 import { listPayments } from '../../src/store/payments/payments.ts'
+import { totalPayments } from '../../src/store/payments/search.ts'
 import { countFailedDeliveries, countSettled, listSettled, receivedLately } from '../../src/store/payments/settled.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
 import { type Server, startServer } from '../support/server.ts'
@@ -135,6 +136,9 @@ describe('what the overview shows', () => {
       await sql`UPDATE nodes SET status = ${status}, operation = NULL WHERE id = ${copy}`
       expect(await nodes()).toEqual({ ready: 1, silent: 0, ...rest, [named]: 1 })
     }
+    // The list of failed nodes does not have it while it is being started.
+    await sql`UPDATE nodes SET operation = 'start' WHERE id = ${copy}`
+    expect(await nodes()).toEqual({ ready: 1, silent: 0, ...rest, starting: 1 })
   })
 
   test('dashboard: attention is asked for customers who did not get what they paid for, not for those being served', async () => {
@@ -162,6 +166,13 @@ describe('what the overview shows', () => {
       UPDATE paid_payments SET released_request_ids = ARRAY['r']
       WHERE id IN (SELECT id FROM gateway_payments WHERE account_id = ${bob.accountId} AND amount_sat = 3)`
     expect(await attention()).toEqual({ ...none, unclaimedPayments: 1, failedDeliveries: 2 })
+    // The page counts and lists them by one rule: those whose customers got nothing, so not what was only validated.
+    const unfulfilled = `state=unfulfilled&from=${seconds() - 7 * DAY}`
+    const { payments } = await bob.want(200, 'GET', `/payments?${unfulfilled}`)
+    expect(payments.map(({ amountSat }: { amountSat: number }) => amountSat).sort()).toEqual([1, 2, 3])
+    const totals = await bob.want(200, 'GET', `/payment-totals?${unfulfilled}`)
+    expect(Object.values(totals as { count: number }[]).reduce((sum, { count }) => sum + count, 0)).toBe(3)
+    expect(totals.undelivered).toEqual({ count: 3, sat: 6 })
     await bob.want(201, 'POST', '/webhooks', { json: { url: 'http://127.0.0.1:9/a' } })
     await bob.want(201, 'POST', '/webhooks', { json: { url: 'http://127.0.0.1:9/b' } })
     await sql`UPDATE webhooks SET failing_since = now() WHERE account_id = ${bob.accountId} AND url LIKE '%/a'`
@@ -262,7 +273,11 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     ],
     ['payments received last', (store) => listSettled(store, ann.accountId, 6)],
     ['payments received in a week', (store) => countSettled(store, ann.accountId, 7)],
-    ['deliveries that failed', (store) => countFailedDeliveries(store, ann.accountId)],
+    ['deliveries that failed', (store) => countFailedDeliveries(store, ann.accountId, 7)],
+    [
+      'customers who got nothing this week',
+      (store) => totalPayments(store, ann.accountId, { state: 'unfulfilled', from: seconds() - 7 * DAY }),
+    ],
     ['payments issued in a week', (store) => countIssued(store, ann.accountId, 7)],
     ['the newest payments', (store) => listPayments(store, ann.accountId, { limit: 21 })],
     ['the newest of a node', (store) => listPayments(store, ann.accountId, { limit: 21, nodeId: nodes[0] ?? '' })],

@@ -1,7 +1,8 @@
 import { useSuspenseQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { meQuery } from '../../api/queries.ts'
-import { Logo } from './logo.tsx'
+import { Illustration } from '../art/illustration.tsx'
+import { Wordmark } from './logo.tsx'
 import { useTitle } from './page.tsx'
 import { Ribbon } from './ribbon.tsx'
 
@@ -16,14 +17,19 @@ export function Gate({ title, children }: { title: string; children: ReactNode }
     <>
       {me.isSandbox && <Ribbon />}
       <main className="gate">
-        <div className="brand">
-          <Logo />
-          Boltyard
+        <div className="gate-side">
+          <div className="brand">
+            <Wordmark size={36} />
+          </div>
+          <p className="gate-claim">Hosted Lightning nodes, and HTTP 402 payments for anything you serve.</p>
+          <Illustration of="yard" />
         </div>
-        <div className="card gate-card" ref={card}>
-          <h1 className="section-title">{title}</h1>
-          <OtherOrigin origins={me.origins} />
-          {children}
+        <div className="gate-main">
+          <div className="gate-card" ref={card}>
+            <h1>{title}</h1>
+            <OtherOrigin origins={me.origins} />
+            {children}
+          </div>
         </div>
       </main>
     </>

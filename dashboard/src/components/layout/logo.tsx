@@ -1,6 +1,12 @@
+/** The mark: a bolt from one side of the yard to the other. The same file is the icon of the site and of the documentation. */
 export const Logo = ({ size = 28 }: { size?: number }) => (
-  <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">
-    <rect width="32" height="32" rx="8" fill="#1f2350" />
-    <path d="M18.4 4 7.6 18.2h6.6L12.9 28 24.4 13.4h-7z" fill="#ffc94d" />
-  </svg>
+  <img src={`${import.meta.env.BASE_URL}icon.svg`} width={size} height={size} alt="" />
+)
+
+/** The mark and the name, with the area of the service if it is not the customers' one. */
+export const Wordmark = ({ area, size }: { area?: string; size?: number }) => (
+  <>
+    <Logo {...(size && { size })} />
+    <span>Boltyard{area && <span className="brand-area"> {area}</span>}</span>
+  </>
 )

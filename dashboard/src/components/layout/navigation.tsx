@@ -59,7 +59,7 @@ export function SideFoot({ me }: { me: Me }) {
   })
   return (
     <div className="side-foot">
-      <div>{me.user?.email}</div>
+      <div dir="auto">{me.user?.email}</div>
       <Group gap={6} my="xs" wrap="nowrap">
         <Button
           size="xs"

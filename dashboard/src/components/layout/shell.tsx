@@ -5,11 +5,13 @@ import { Suspense, useEffect, useRef, useState } from 'react'
 import { listen, useConnection } from '../../api/events.ts'
 import { meQuery, nodesQuery, queryClient } from '../../api/queries.ts'
 import { leaveSession } from '../../api/session.ts'
+import { PaletteButton } from '../palette/button.tsx'
+import { PaletteHost } from '../palette/host.tsx'
 import { nodeWord } from '../status.tsx'
 import { announce } from './announcer.tsx'
 import { CreditBanner } from './credit-banner.tsx'
 import { preloadPages } from './lazy-page.tsx'
-import { Logo } from './logo.tsx'
+import { Wordmark } from './logo.tsx'
 import { Navigation, SideFoot } from './navigation.tsx'
 import { Ribbon } from './ribbon.tsx'
 
@@ -37,6 +39,7 @@ export function Shell() {
         <header className="side">
           <div className="side-head">
             <Brand />
+            <PaletteButton />
             <Navigation />
           </div>
           <SideFoot me={me} />
@@ -44,6 +47,7 @@ export function Shell() {
         <header className="top">
           <Burger opened={isOpen} onClick={() => setOpen(!isOpen)} aria-label="Menu" aria-expanded={isOpen} size="sm" />
           <Brand />
+          <PaletteButton isSmall />
         </header>
         <Drawer
           opened={isOpen}
@@ -58,19 +62,22 @@ export function Shell() {
           <SideFoot me={me} />
         </Drawer>
         <main id="content" className="content" tabIndex={-1}>
+          <div className="brand print-only">
+            <Wordmark />
+          </div>
           <Suspense>
             <Outlet />
           </Suspense>
         </main>
       </div>
+      <PaletteHost />
     </div>
   )
 }
 
 const Brand = () => (
   <Link to="/" className="brand" aria-label="Boltyard, overview">
-    <Logo />
-    Boltyard
+    <Wordmark />
   </Link>
 )
 

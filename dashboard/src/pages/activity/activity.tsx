@@ -1,4 +1,5 @@
-import '../../styles/credit.css'
+import '../../styles/activity.css'
+import '../../styles/filters.css'
 import { useInfiniteQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useSearch } from '@tanstack/react-router'
 import { type ActivityEntry, activityPagesQuery, isActivityFiltered } from '../../api/activity.ts'
@@ -10,10 +11,10 @@ import { LoadMore } from '../../components/load-more.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useNow } from '../../components/time.tsx'
-import { groupsOf } from '../../groups.ts'
 import { dayName, dayStart } from '../../text/days.ts'
 import { createNodeCurl } from '../../text/snippets.ts'
 import { Filters } from './filters.tsx'
+import { groupsOf } from './groups.ts'
 import { Row } from './row.tsx'
 
 export function ActivityPage() {
@@ -22,24 +23,28 @@ export function ActivityPage() {
   const activity = useInfiniteQuery(activityPagesQuery(filter))
   const rows = activity.data?.pages.flatMap((page) => page.activity)
   const isFiltered = isActivityFiltered(filter)
+  // These are the rows of the filter before, until those of the new one arrive.
+  const isOld = activity.isPlaceholderData
   return (
     <Page title="Activity">
-      {(isFiltered || rows?.length !== 0) && <Filters />}
+      {(isFiltered || isOld || rows?.length !== 0) && <Filters />}
       {!activity.data && (
         <Problem error={activity.error} what="The activity log could not be loaded." onRetry={() => void activity.refetch()} />
       )}
       {activity.isPending && <Loading height={480} />}
       {rows?.length === 0 &&
+        !isOld &&
         (isFiltered ? (
-          <div className="card empty">
-            <p>
-              {activity.hasNextPage ? 'Nothing found among the newest entries.' : 'Nothing in the log matches these filters.'}
-            </p>
-            <TextLink to="/activity">Show all activity</TextLink>
-          </div>
+          <EmptyState
+            art="search"
+            title={activity.hasNextPage ? 'Nothing found among the newest entries.' : 'Nothing in the log matches these filters.'}
+            action={<TextLink to="/activity">Show all activity</TextLink>}
+          />
         ) : (
           <EmptyState
-            sentence="Nothing has happened yet."
+            art="activity"
+            title="Nothing has happened yet."
+            sentence="What you and your programs do is listed here. Start with a node."
             action={
               <ButtonLink to="/nodes" search={{ create: true }}>
                 Create a node
@@ -48,18 +53,18 @@ export function ActivityPage() {
             curl={createNodeCurl(me.publicUrl)}
           />
         ))}
-      {rows && rows.length > 0 && <Days rows={rows} userId={me.user?.id ?? null} />}
-      <LoadMore query={activity} />
+      {rows && rows.length > 0 && <Days rows={rows} isOld={isOld} userId={me.user?.id ?? null} />}
+      {!isOld && <LoadMore query={activity} />}
     </Page>
   )
 }
 
 /** One list per day in the viewer's time zone. */
-function Days({ rows, userId }: { rows: ActivityEntry[]; userId: string | null }) {
+function Days({ rows, isOld, userId }: { rows: ActivityEntry[]; isOld: boolean; userId: string | null }) {
   const now = useNow(60)
   const days = groupsOf(rows, ({ at }) => dayStart(at))
   return (
-    <section className="days" aria-label="Activity">
+    <section className={isOld ? 'days old' : 'days'} aria-label="Activity" aria-busy={isOld}>
       {days.map(([day, ofDay]) => (
         <div key={day}>
           <h2 className="day" id={`day-${day}`}>
@@ -67,7 +72,7 @@ function Days({ rows, userId }: { rows: ActivityEntry[]; userId: string | null }
           </h2>
           <ul className="card list rows" aria-labelledby={`day-${day}`}>
             {ofDay.map((row) => (
-              <Row key={row.id} row={row} userId={userId} />
+              <Row key={keyOf(row)} row={row} userId={userId} />
             ))}
           </ul>
         </div>
@@ -75,3 +80,6 @@ function Days({ rows, userId }: { rows: ActivityEntry[]; userId: string | null }
     </section>
   )
 }
+
+/** A fold has the id of its newest entry. It stays open while payments are added to it. */
+const keyOf = ({ id, nodeId, fold }: ActivityEntry): string => (fold ? `${nodeId} ${fold.from}` : String(id))

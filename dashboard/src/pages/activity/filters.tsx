@@ -10,10 +10,10 @@ import {
   subjectsQuery,
 } from '../../api/activity.ts'
 import { meQuery } from '../../api/queries.ts'
-import { DateFields } from '../../components/date-fields.tsx'
+import { ANY, type Choice, DateFields, withChosen } from '../../components/filter-fields.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 
-export const KINDS: Record<ActivityKind, string> = {
+const KINDS: Record<ActivityKind, string> = {
   nodes: 'Nodes',
   payments: 'Payments',
   keys: 'API keys',
@@ -23,8 +23,6 @@ export const KINDS: Record<ActivityKind, string> = {
 }
 
 type Subject = ActivitySubjects['keys'][number]
-type Choice = { value: string; label: string }
-const ANY: Choice = { value: '', label: 'Any' }
 
 export function Filters() {
   const filter = useSearch({ from: '/app/activity' })
@@ -72,7 +70,3 @@ const labelOf = ({ name, isGone }: Subject, gone: string): string => `\u2068${na
 
 const choicesOf = (subjects: Subject[], gone: string): Choice[] =>
   subjects.map((subject) => ({ value: subject.id, label: labelOf(subject, gone) }))
-
-/** The address may name something that is not in the list. */
-const withChosen = (choices: Choice[], chosen: string | undefined): Choice[] =>
-  chosen === undefined || choices.some(({ value }) => value === chosen) ? choices : [...choices, { value: chosen, label: chosen }]

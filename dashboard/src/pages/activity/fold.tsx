@@ -1,5 +1,6 @@
 import { Button, VisuallyHidden } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
+import { useSearch } from '@tanstack/react-router'
 import { useId, useState } from 'react'
 import { type ActivityEntry, foldQuery } from '../../api/activity.ts'
 import { Count } from '../../components/amount.tsx'
@@ -7,8 +8,8 @@ import { TextLink } from '../../components/layout/links.tsx'
 import { LoadMore } from '../../components/load-more.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { groupsOf } from '../../groups.ts'
 import { clockTime, spanName } from '../../text/days.ts'
+import { groupsOf } from './groups.ts'
 
 type Fold = NonNullable<ActivityEntry['fold']>
 type Props = { row: ActivityEntry; fold: Fold }
@@ -42,7 +43,9 @@ export function FoldRow({ row, fold }: Props) {
         </span>{' '}
         <Button size="compact-xs" variant="subtle" aria-expanded={isOpen} aria-controls={id} onClick={() => setOpen(!isOpen)}>
           {isOpen ? 'Hide' : 'Show'}
-          <VisuallyHidden component="span">&nbsp;the payments on {nodeName ?? nodeId}</VisuallyHidden>
+          <VisuallyHidden component="span">
+            &nbsp;the payments on <bdi>{nodeName ?? nodeId}</bdi>
+          </VisuallyHidden>
         </Button>
       </span>
       <div id={id}>{isOpen && <Payments row={row} />}</div>
@@ -51,7 +54,7 @@ export function FoldRow({ row, fold }: Props) {
 }
 
 function Payments({ row }: { row: ActivityEntry }) {
-  const entries = useInfiniteQuery(foldQuery(row))
+  const entries = useInfiniteQuery(foldQuery(useSearch({ from: '/app/activity' }), row))
   const rows = entries.data?.pages.flatMap((page) => page.activity)
   return (
     <>

@@ -1,4 +1,5 @@
 import '../../styles/credit.css'
+import '../../styles/filters.css'
 import { useInfiniteQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useSearch } from '@tanstack/react-router'
 import { isLedgerFiltered, ledgerQuery } from '../../api/credit.ts'
@@ -35,7 +36,13 @@ export function CreditPage() {
             <p className="note">This service does not sell credit. Ask the operator for some.</p>
           )}
           <UsagePanel me={me} />
-          <Ledger query={credit} credit={summary} entries={entries} isFiltered={isLedgerFiltered(filter)} />
+          <Ledger
+            query={credit}
+            credit={summary}
+            entries={entries}
+            isFiltered={isLedgerFiltered(filter)}
+            isOld={credit.isPlaceholderData}
+          />
         </div>
       )}
     </Page>

@@ -5,7 +5,8 @@ import type { ComponentProps } from 'react'
 import { LEDGER_CSV, LEDGER_KINDS, type LedgerFilter, type LedgerKind } from '../../api/credit.ts'
 import type { Credit, CreditEntry } from '../../api/types.ts'
 import { Count, MsatAmount } from '../../components/amount.tsx'
-import { DateFields } from '../../components/date-fields.tsx'
+import { EmptyState } from '../../components/empty-state.tsx'
+import { ANY, DateFields } from '../../components/filter-fields.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { LoadMore } from '../../components/load-more.tsx'
 import { Time } from '../../components/time.tsx'
@@ -20,15 +21,17 @@ const KINDS: Record<LedgerKind, string> = {
 }
 
 type Props = {
-  query: ComponentProps<typeof LoadMore>['query']
+  query: ComponentProps<typeof LoadMore>['query'] & { dataUpdatedAt: number }
   credit: Credit
   entries: CreditEntry[]
   isFiltered: boolean
+  /** These are the entries of the filter before, until those of the new one arrive. */
+  isOld: boolean
 }
 
 /** Adds up to the balance to the millisatoshi, because unposted usage has its own line. */
-export function Ledger({ query, credit, entries, isFiltered }: Props) {
-  const hasUnposted = !isFiltered && credit.unposted.length > 0
+export function Ledger({ query, credit, entries, isFiltered, isOld }: Props) {
+  const hasUnposted = !isFiltered && !isOld && credit.unposted.length > 0
   return (
     <section aria-labelledby="ledger">
       <div className="page-head">
@@ -41,7 +44,9 @@ export function Ledger({ query, credit, entries, isFiltered }: Props) {
       </div>
       <Filters />
       <p className="small dim" role="status">
-        {credit.matching ? (
+        {isOld ? (
+          'Loading…'
+        ) : credit.matching ? (
           <>
             <Count of={credit.matching.count} /> {credit.matching.count === 1 ? 'entry' : 'entries'}, together{' '}
             <MsatAmount msat={credit.matching.amountMsat} />. The balance next to an entry is that of the whole ledger.
@@ -50,13 +55,15 @@ export function Ledger({ query, credit, entries, isFiltered }: Props) {
           'Each line shows the balance after it. All lines together are the balance above.'
         )}
       </p>
-      {entries.length === 0 && !hasUnposted ? (
-        <div className="card empty">
-          <p>{isFiltered ? 'No entries match these filters.' : 'No entries yet. Top up, or create a node.'}</p>
-          {isFiltered && <TextLink to="/credit">Show all entries</TextLink>}
-        </div>
+      {entries.length === 0 && !hasUnposted && !isOld ? (
+        <EmptyState
+          art={isFiltered ? 'search' : 'ledger'}
+          title={isFiltered ? 'No entries match these filters.' : 'No entries yet.'}
+          sentence={isFiltered ? undefined : 'Top up above, or create a node.'}
+          action={isFiltered && <TextLink to="/credit">Show all entries</TextLink>}
+        />
       ) : (
-        <div className="card list">
+        <div className={isOld ? 'card list old' : 'card list'} aria-busy={isOld}>
           <Table verticalSpacing="sm" aria-label="Ledger">
             <Table.Thead>
               <Table.Tr>
@@ -67,7 +74,7 @@ export function Ledger({ query, credit, entries, isFiltered }: Props) {
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
-              {hasUnposted && <Unposted credit={credit} />}
+              {hasUnposted && <Unposted credit={credit} at={query.dataUpdatedAt / 1000} />}
               {entries.map((entry) => (
                 <Entry key={entry.id} entry={entry} />
               ))}
@@ -75,7 +82,7 @@ export function Ledger({ query, credit, entries, isFiltered }: Props) {
           </Table>
         </div>
       )}
-      <LoadMore query={query} />
+      {!isOld && <LoadMore query={query} />}
     </section>
   )
 }
@@ -89,7 +96,7 @@ function Filters() {
       <NativeSelect
         label="Kind"
         value={filter.kind ?? ''}
-        data={[{ value: '', label: 'Any' }, ...LEDGER_KINDS.map((kind) => ({ value: kind, label: KINDS[kind] }))]}
+        data={[ANY, ...LEDGER_KINDS.map((kind) => ({ value: kind, label: KINDS[kind] }))]}
         onChange={({ currentTarget: { value } }) => set({ kind: LEDGER_KINDS.find((kind) => kind === value) })}
       />
       <DateFields period={filter} onChange={set} />
@@ -97,22 +104,33 @@ function Filters() {
   )
 }
 
-function Unposted({ credit }: { credit: Credit }) {
+/** With 200 nodes, the rest of the ledger would be far below. */
+const NAMED_NODES = 10
+
+function Unposted({ credit, at }: { credit: Credit; at: number }) {
+  const others = credit.unposted.length - NAMED_NODES
   return (
     <Table.Tr data-testid="unposted">
       <Table.Td className="breakable">
-        Running now, not booked yet
+        Running now, not charged yet
         <ul className="plain-list small dim">
-          {credit.unposted.map(({ nodeId, nodeName, since, minutes, amountMsat, isRunning }) => (
+          {credit.unposted.slice(0, NAMED_NODES).map(({ nodeId, nodeName, since, minutes, amountMsat, isRunning }) => (
             <li key={nodeId}>
               <bdi>{nodeName ?? nodeId}</bdi>: {grouped(minutes)} minute{minutes === 1 ? '' : 's'} since {clockTime(since)}
               {isRunning ? '' : ', stopped'}, <MsatAmount msat={-amountMsat} />
             </li>
           ))}
+          {others > 0 && (
+            <li>
+              and {grouped(others)} other node{others === 1 ? '' : 's'}
+            </li>
+          )}
         </ul>
       </Table.Td>
       <Amounts amountMsat={-credit.unpostedMsat} balanceMsat={credit.balanceMsat} />
-      <Table.Td className="from-460">now</Table.Td>
+      <Table.Td className="from-460">
+        <Time at={at} />
+      </Table.Td>
     </Table.Tr>
   )
 }

@@ -34,13 +34,13 @@ export function TopUpPanel({ me, credit, entries }: Props) {
   const untilWith = (sat: number) =>
     lastsUntil(credit.balanceMsat + sat * 1000, credit.nodesThatCost * me.nodePriceSatPerDay * 1000, now)
   return (
-    <section className="card" aria-labelledby="top-up">
+    <section className="card no-print" aria-labelledby="top-up">
       <h2 id="top-up">Top up</h2>
       <fieldset className="presets">
         <legend className="small dim">
           {credit.nodesThatCost === 0
             ? 'No node is being charged now, so the credit would not decrease.'
-            : `At the present use: ${credit.nodesThatCost} running node${credit.nodesThatCost === 1 ? '' : 's'}.`}
+            : `With current usage: ${credit.nodesThatCost} running node${credit.nodesThatCost === 1 ? '' : 's'}.`}
         </legend>
         {PRESETS.map((sat) => (
           <button key={sat} type="button" className="preset" aria-pressed={Number(amount) === sat} onClick={() => choose(sat)}>
@@ -68,15 +68,15 @@ export function TopUpPanel({ me, credit, entries }: Props) {
           key={topUp.paymentHash}
           topUp={topUp}
           isSandbox={me.isSandbox}
-          isBooked={entries.some(({ kind, reference }) => kind === 'top_up' && reference === topUp.paymentHash)}
+          isPosted={entries.some(({ kind, reference }) => kind === 'top_up' && reference === topUp.paymentHash)}
         />
       )}
     </section>
   )
 }
 
-/** `isBooked`: the ledger on this page has it. The invoice's own request may answer later, and must not contradict it. */
-function Waiting({ topUp, isSandbox, isBooked }: { topUp: TopUp; isSandbox: boolean; isBooked: boolean }) {
+/** `isPosted`: the ledger on this page has it. The invoice's own request may answer later, and must not contradict it. */
+function Waiting({ topUp, isSandbox, isPosted }: { topUp: TopUp; isSandbox: boolean; isPosted: boolean }) {
   const { data, refetch } = useQuery({
     queryKey: ['top-up', topUp.paymentHash],
     queryFn: async ({ signal }) => {
@@ -88,9 +88,9 @@ function Waiting({ topUp, isSandbox, isBooked }: { topUp: TopUp; isSandbox: bool
       return now
     },
     initialData: topUp,
-    refetchInterval: (query) => (query.state.data?.settledAt == null && !isBooked ? 2000 : false),
+    refetchInterval: (query) => (query.state.data?.settledAt == null && !isPosted ? 2000 : false),
   })
-  const isPaid = isBooked || data.settledAt !== null
+  const isPaid = isPosted || data.settledAt !== null
   return (
     <div className="spaced">
       <InvoiceCard

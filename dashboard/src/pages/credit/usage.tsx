@@ -1,4 +1,4 @@
-import { SegmentedControl, Table } from '@mantine/core'
+import { Button, SegmentedControl, Table } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { type CreditUsage, usageQuery } from '../../api/credit.ts'
@@ -7,9 +7,9 @@ import { MsatAmount } from '../../components/amount.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { useNow } from '../../components/time.tsx'
-import { dayStart, shortDay } from '../../text/days.ts'
-import { duration, percent, satsOfMsat } from '../../text/format.ts'
+import { Time, useNow } from '../../components/time.tsx'
+import { dayStart, dayStarts, shortDay, sumsOf } from '../../text/days.ts'
+import { duration, grouped, percent, satsOfMsat } from '../../text/format.ts'
 
 const PERIODS = ['7', '30', '90'] as const
 type Point = { at: number; msat: number }
@@ -27,7 +27,7 @@ export function UsagePanel({ me }: { me: Me }) {
       <div className="page-head received-head">
         <div>
           <h2 id="usage" className="section-title">
-            Use per node
+            Usage per node
           </h2>
           {usage.data && (
             <div className="figure" data-testid="usage-total">
@@ -36,14 +36,22 @@ export function UsagePanel({ me }: { me: Me }) {
           )}
         </div>
         <SegmentedControl
-          aria-label="Period of use"
+          aria-label="Period"
           value={days}
           onChange={(value) => setDays(PERIODS.find((one) => one === value) ?? '7')}
           data={PERIODS.map((value) => ({ value, label: `${value} days` }))}
         />
       </div>
-      <p className="small dim">Since {shortDay(from)}, in your time zone, including what runs now and is not booked yet.</p>
-      {!usage.data && <Problem error={usage.error} what="The use could not be loaded." onRetry={() => void usage.refetch()} />}
+      <p className="small dim">
+        Since {shortDay(from)}, in your time zone, including what runs now and is not charged yet.
+        {usage.data && (
+          <>
+            {' '}
+            Updated <Time at={usage.dataUpdatedAt / 1000} />.
+          </>
+        )}
+      </p>
+      {!usage.data && <Problem error={usage.error} what="The usage could not be loaded." onRetry={() => void usage.refetch()} />}
       {usage.isPending && <Loading height={160} />}
       {usage.data &&
         (usage.data.nodes.length === 0 ? (
@@ -62,12 +70,9 @@ export function UsagePanel({ me }: { me: Me }) {
 
 /** One point for each local day, the last one today. */
 function pointsOf(usage: CreditUsage | undefined, today: number, days: number): Point[] {
-  const points = Array.from({ length: days }, (_, place) => ({ at: dayStart(today, place + 1 - days), msat: 0 }))
-  for (const { at, amountMsat } of usage?.quarterHours ?? []) {
-    const point = points.findLast((one) => one.at <= at)
-    if (point) point.msat += amountMsat
-  }
-  return points
+  const starts = dayStarts(today, days)
+  const sums = sumsOf(starts, usage?.quarterHours ?? [], ({ amountMsat }) => amountMsat)
+  return starts.map((at, place) => ({ at, msat: sums[place] ?? 0 }))
 }
 
 const BAR = 10
@@ -105,10 +110,19 @@ function Bars({ points }: { points: Point[] }) {
   )
 }
 
+/** More would push the ledger off the page. */
+const SHOWN_NODES = 10
+
+/** Most expensive first. */
 function NodeTable({ nodes, total }: { nodes: CreditUsage['nodes']; total: number }) {
+  const [isWhole, setWhole] = useState(false)
+  const isFolded = !isWhole && nodes.length > SHOWN_NODES + 1
+  const shown = isFolded ? nodes.slice(0, SHOWN_NODES) : nodes
+  const rest = nodes.slice(shown.length)
+  const restMsat = rest.reduce((sum, { amountMsat }) => sum + amountMsat, 0)
   return (
     <div className="list">
-      <Table verticalSpacing="xs" aria-label="Use per node">
+      <Table verticalSpacing="xs" aria-label="Usage per node">
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Node</Table.Th>
@@ -118,7 +132,7 @@ function NodeTable({ nodes, total }: { nodes: CreditUsage['nodes']; total: numbe
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {nodes.map(({ nodeId, nodeName, isDeleted, amountMsat, minutes }) => (
+          {shown.map(({ nodeId, nodeName, isDeleted, amountMsat, minutes }) => (
             <Table.Tr key={nodeId}>
               <Table.Td className="breakable">
                 {isDeleted ? (
@@ -138,6 +152,23 @@ function NodeTable({ nodes, total }: { nodes: CreditUsage['nodes']; total: numbe
               <Table.Td className="number">{percent(amountMsat, total)}</Table.Td>
             </Table.Tr>
           ))}
+          {isFolded && (
+            <Table.Tr data-testid="other-nodes">
+              <Table.Td>
+                {grouped(rest.length)} other nodes{' '}
+                <Button size="compact-xs" variant="subtle" onClick={() => setWhole(true)}>
+                  Show all
+                </Button>
+              </Table.Td>
+              <Table.Td className="number from-460">
+                {duration(rest.reduce((sum, { minutes }) => sum + minutes, 0) * 60)}
+              </Table.Td>
+              <Table.Td className="number">
+                <MsatAmount msat={restMsat} />
+              </Table.Td>
+              <Table.Td className="number">{percent(restMsat, total)}</Table.Td>
+            </Table.Tr>
+          )}
         </Table.Tbody>
       </Table>
     </div>

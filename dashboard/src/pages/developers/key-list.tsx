@@ -5,6 +5,7 @@ import { api } from '../../api/client.ts'
 import { queryClient } from '../../api/queries.ts'
 import type { ApiKey } from '../../api/types.ts'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
+import { EmptyState } from '../../components/empty-state.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Status } from '../../components/status.tsx'
@@ -43,12 +44,15 @@ export function KeyList({ keys, newId, onRotated }: Props) {
         />
       )}
       {found.length === 0 ? (
-        <div className="card empty">
-          <p>No key matches this search.</p>
-          <Button variant="default" onClick={() => setSearch('')}>
-            Show all keys
-          </Button>
-        </div>
+        <EmptyState
+          art="search"
+          title="No key matches this search."
+          action={
+            <Button variant="default" onClick={() => setSearch('')}>
+              Show all keys
+            </Button>
+          }
+        />
       ) : (
         <ul className="card list rows" aria-label="API keys">
           {found.map((key) => (
@@ -70,7 +74,7 @@ function Row({ item, isNew, onRotated }: { item: ApiKey; isNew: boolean; onRotat
   })
   const button = { size: 'compact-sm', variant: 'subtle', color: 'gray' } as const
   return (
-    <li className="row">
+    <li className="row" id={item.id}>
       <div className="row-main">
         <div className="key-title">
           <strong>

@@ -2,6 +2,7 @@ import '../../styles/developers.css'
 import { Button } from '@mantine/core'
 import { IconPlus } from '@tabler/icons-react'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { keysQuery, meQuery } from '../../api/queries.ts'
 import { SecretsDialog } from '../../components/dialogs/secrets-dialog.tsx'
@@ -17,7 +18,11 @@ import { QuickStart } from './quick-start.tsx'
 export function DevelopersPage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const keys = useQuery(keysQuery)
-  const [isCreating, setCreating] = useState(false)
+  // In the URL, so that the command palette can open the dialog.
+  const { create: isCreating } = useSearch({ from: '/app/developers' })
+  const navigate = useNavigate()
+  const setCreating = (isOpen: boolean) =>
+    void navigate({ to: '/developers', search: { create: isOpen || undefined }, replace: !isOpen })
   const [created, setCreated] = useState<CreatedKey | null>(null)
   const [newId, setNewId] = useState<string | null>(null)
   const [rotated, setRotated] = useState<CreatedKey | null>(null)
@@ -40,7 +45,9 @@ export function DevelopersPage() {
         {keys.isPending && <Loading height={700} />}
         {keys.data?.length === 0 && (
           <EmptyState
-            sentence="You have no API key yet. Your programs send one with each request."
+            art="keys"
+            title="You have no API key yet."
+            sentence="Your programs send one with each request."
             action={button}
             curl={whoAmICurl(me.publicUrl)}
           />

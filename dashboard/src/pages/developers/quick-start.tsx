@@ -45,18 +45,18 @@ export function QuickStart({ me }: { me: Me }) {
           <div className="stack">
             <div>
               <h3 className="legend">Check your key</h3>
-              <Snippet code={snippets.whoAmI} label="Check your key" />
+              <Snippet code={snippets.whoAmI} label="Check your key" language={language} />
             </div>
             <div>
               <h3 className="legend">Create a node (requires the Write permission)</h3>
               <p className="small dim">
                 Repeating this does not create a second node. To create another one, change the Idempotency-Key.
               </p>
-              <Snippet code={snippets.createNode} label="Create a node" />
+              <Snippet code={snippets.createNode} label="Create a node" language={language} />
             </div>
             <div>
               <h3 className="legend">Ask for a payment (requires the Gateway permission)</h3>
-              <Snippet code={snippets.charge} label="Ask for a payment" />
+              <Snippet code={snippets.charge} label="Ask for a payment" language={language} />
             </div>
             <div>
               <h3 className="legend">Redeem the customer's credential</h3>
@@ -64,7 +64,7 @@ export function QuickStart({ me }: { me: Me }) {
                 PAYMENT_ID is the id from the response above, CREDENTIAL the customer's Authorization header. The terms in
                 "expect" are compared with the payment, and each request id stands for one delivery. Deliver if the status is 200.
               </p>
-              <Snippet code={snippets.redeem} label="Redeem" />
+              <Snippet code={snippets.redeem} label="Redeem" language={language} />
             </div>
             {language === 'typescript' && (
               <div>
@@ -73,7 +73,7 @@ export function QuickStart({ me }: { me: Me }) {
                   It asks for the payment, redeems it and delivers once. The SDK is not published yet: in a copy of the Boltyard
                   repository, run <code>npm pack -w sdk</code>, then install express and the resulting file in your project.
                 </p>
-                <Snippet code={paywallTs(me.publicUrl, nodeId)} label="A server that charges" />
+                <Snippet code={paywallTs(me.publicUrl, nodeId)} label="A server that charges" language={language} />
               </div>
             )}
           </div>

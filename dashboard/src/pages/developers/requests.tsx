@@ -33,13 +33,16 @@ export function RequestsPage() {
       {requests.isPending && <Loading height={480} />}
       {rows?.length === 0 &&
         (isFiltered ? (
-          <div className="card empty">
-            <p>No request of the last 7 days matches these filters.</p>
-            <TextLink to="/developers/requests">Show all requests</TextLink>
-          </div>
+          <EmptyState
+            art="search"
+            title="No request of the last 7 days matches these filters."
+            action={<TextLink to="/developers/requests">Show all requests</TextLink>}
+          />
         ) : (
           <EmptyState
-            sentence="No requests in the last 7 days. What your programs send with an API key appears here within seconds."
+            art="requests"
+            title="No requests in the last 7 days."
+            sentence="What your programs send with an API key appears here within seconds."
             action={<ButtonLink to="/developers">Create an API key</ButtonLink>}
             curl={whoAmICurl(me.publicUrl)}
           />

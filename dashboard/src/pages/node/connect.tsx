@@ -28,17 +28,17 @@ export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
           </Tabs.List>
           <Tabs.Panel value="curl">
             <p className="small">Create an invoice on the node.</p>
-            <Snippet code={nodeCurl(node.endpointUrl)} label="curl example" />
+            <Snippet code={nodeCurl(node.endpointUrl)} label="curl example" language="curl" />
           </Tabs.Panel>
           <Tabs.Panel value="js">
-            <Snippet code={nodeJs(node.endpointUrl)} label="JavaScript example" />
+            <Snippet code={nodeJs(node.endpointUrl)} label="JavaScript example" language="typescript" />
           </Tabs.Panel>
           <Tabs.Panel value="cli">
             <p className="small">
               Uses the command line client <code>boltyard</code>, with an API key in the environment variable SERVICE_API_KEY.
               Create a key under <TextLink to="/developers">Developers</TextLink>.
             </p>
-            <Snippet code={nodeCli(me.publicUrl, node.id)} label="Command line example" />
+            <Snippet code={nodeCli(me.publicUrl, node.id)} label="Command line example" language="curl" />
           </Tabs.Panel>
         </Tabs>
       </section>

@@ -1,11 +1,15 @@
 import { type Invoice, invoiceExpiresAtSeconds } from '../../../../protocol/src/bolt11.ts'
 import { satFromMsat } from '../../../../protocol/src/units.ts'
 import { MsatAmount } from '../../components/amount.tsx'
+import { CopyButton } from '../../components/copy-button.tsx'
 import { Time, useNow } from '../../components/time.tsx'
 import { shortened } from '../../text/format.ts'
+import type { Payee } from './use-payee.ts'
 
-/** What a pasted invoice asks for. */
-export function InvoicePreview({ invoice, balanceSat }: { invoice: Invoice; balanceSat: number | null }) {
+type Props = { invoice: Invoice; payee: Payee; balanceSat: number | null }
+
+/** Whom a pasted invoice pays, and what it asks for. */
+export function InvoicePreview({ invoice, payee, balanceSat }: Props) {
   const now = useNow()
   const expiresAt = invoiceExpiresAtSeconds(invoice)
   const { amountMsat, description, paymentHash, network } = invoice
@@ -13,6 +17,22 @@ export function InvoicePreview({ invoice, balanceSat }: { invoice: Invoice; bala
   return (
     <section className="preview" aria-label="The invoice">
       <dl className="facts">
+        <dt>To</dt>
+        <dd>
+          {payee === 'loading' && 'reading the signature…'}
+          {payee === 'invalid' && 'unknown: the signature of the invoice is invalid, so no wallet will pay it'}
+          {payee === 'not-loaded' && 'unknown: the code that reads it could not be loaded'}
+          {typeof payee === 'object' && (
+            <div>
+              node{' '}
+              <span className="mono" title={payee.key}>
+                {shortened(payee.key)}
+              </span>{' '}
+              <CopyButton text={payee.key} label="Copy key of the payee" />
+              <div className="small dim">The key that signed the invoice. It does not say which person or company that is.</div>
+            </div>
+          )}
+        </dd>
         <dt>Amount</dt>
         <dd>
           {amountMsat === undefined ? 'you choose it' : <MsatAmount msat={amountMsat} />}

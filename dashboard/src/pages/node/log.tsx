@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
-import { nodeLogQuery } from '../../api/received.ts'
+import { nodeLogQuery } from '../../api/node-details.ts'
 import type { DashboardNode } from '../../api/types.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Loading } from '../../components/loading.tsx'

@@ -9,7 +9,7 @@ import { Page } from '../../components/layout/page.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { NodeStatus } from '../../components/status.tsx'
-import { NODE_TABS, type NodeTab } from '../../tabs.ts'
+import { NODE_TABS, type NodeTab, nodeTabs } from '../../tabs.ts'
 import { NodeConnect } from './connect.tsx'
 import { NodeInvoicePanel } from './invoice.tsx'
 import { NodeLogPanel } from './log.tsx'
@@ -88,7 +88,7 @@ export function NodePage() {
       {node && (
         <Tabs value={tab} onChange={show}>
           <Tabs.List aria-label="Node sections" mb="md" ref={tabs}>
-            {NODE_TABS.map((one) => (
+            {nodeTabs(node, tab).map((one) => (
               <Tabs.Tab key={one} value={one}>
                 {NAMES[one]}
               </Tabs.Tab>

@@ -33,7 +33,9 @@ export function NodePayments({ node }: { node: DashboardNode }) {
   if (payments.length === 0) {
     return (
       <EmptyState
-        sentence="This node has not received or sent any payments yet."
+        art="payments"
+        title="This node has not received or sent any payments yet."
+        sentence="Create an invoice and pay it from any Lightning wallet."
         action={
           <ButtonLink to="." search={{ tab: 'invoice' }}>
             Create an invoice
@@ -57,7 +59,11 @@ export function NodePayments({ node }: { node: DashboardNode }) {
           {filter === 'all' ? `The newest ${payments.length}` : `${shown.length} of the newest ${payments.length}`}
         </span>
       </div>
-      {shown.length === 0 ? <p className="card">None of the newest payments matches.</p> : <PaymentTable payments={shown} />}
+      {shown.length === 0 ? (
+        <EmptyState art="search" title="None of the newest payments matches." sentence="Choose another kind of payment above." />
+      ) : (
+        <PaymentTable payments={shown} />
+      )}
     </>
   )
 }
@@ -126,10 +132,10 @@ function Row({ payment }: { payment: NodePayment }) {
 
 /** Links to the gateway payment, if it is one. */
 function Description({ payment: { description, gatewayPaymentId } }: { payment: NodePayment }) {
-  if (gatewayPaymentId === null) return description
+  if (gatewayPaymentId === null) return <bdi>{description}</bdi>
   return (
     <Link to="/gateway/payments/$paymentId" params={{ paymentId: gatewayPaymentId }}>
-      {description ?? 'Gateway payment'}
+      <bdi>{description ?? 'Gateway payment'}</bdi>
     </Link>
   )
 }

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { nodeReceivingQuery } from '../../api/received.ts'
+import { nodeReceivingQuery } from '../../api/node-details.ts'
 import type { DashboardNode } from '../../api/types.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Loading } from '../../components/loading.tsx'
@@ -29,7 +29,7 @@ export function Receiving({ node }: { node: DashboardNode }) {
               ) : data.needsChannel ? (
                 'None yet: the node gets one with its first channel.'
               ) : (
-                'The node did not say.'
+                'Not available.'
               )}
             </dd>
             <dt>Offer (BOLT 12)</dt>
@@ -42,7 +42,7 @@ export function Receiving({ node }: { node: DashboardNode }) {
                   <CopyButton text={data.offer} label="Copy offer" />
                 </>
               ) : (
-                'The node did not say.'
+                'Not available.'
               )}
             </dd>
           </dl>

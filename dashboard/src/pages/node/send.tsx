@@ -1,18 +1,22 @@
 import { Button, Group, NumberInput, Stack, Textarea } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { invoiceExpiresAtSeconds, normalizedInvoice, readInvoice } from '../../../../protocol/src/bolt11.ts'
-import { satFromMsat } from '../../../../protocol/src/units.ts'
+import { invoiceExpiresAtSeconds } from '../../../../protocol/src/bolt11.ts'
 import { ApiError, api } from '../../api/client.ts'
 import { liveQuery, queryClient } from '../../api/queries.ts'
 import type { DashboardNode, Me, NodeSent } from '../../api/types.ts'
-import { Amount } from '../../components/amount.tsx'
+import { Amount, MsatAmount } from '../../components/amount.tsx'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useNow } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { destinationIn } from '../../text/destination.ts'
+import { shortened } from '../../text/format.ts'
+import { msatToSend } from '../../text/payments.ts'
 import { InvoicePreview } from './invoice-preview.tsx'
+import { OtherDestination } from './other-destination.tsx'
+import { usePayee } from './use-payee.ts'
 
 type Props = { node: DashboardNode; me: Me }
 
@@ -40,14 +44,16 @@ function SendForm({ node }: Props) {
   const [sent, setSent] = useState<NodeSent | null>(null)
   const { data: live } = useQuery(liveQuery(node.id))
   const now = useNow()
-  const invoice = readInvoice(normalizedInvoice(text))
+  const to = destinationIn(text)
+  const invoice = to.kind === 'invoice' ? to.invoice : undefined
+  const payee = usePayee(to.kind === 'invoice' ? to.text : undefined)
   const isExpired = invoice !== undefined && invoiceExpiresAtSeconds(invoice) <= now
   const isAmountOpen = invoice !== undefined && invoice.amountMsat === undefined
-  const amountSat = invoice?.amountMsat === undefined ? Number(amount) : satFromMsat(invoice.amountMsat)
+  const amountMsat = invoice ? msatToSend(invoice, Number(amount)) : 0
 
   const send = useAction(async () => {
     setSent(null)
-    const body = { invoice: normalizedInvoice(text), ...(isAmountOpen ? { amountSat } : {}) }
+    const body = { invoice: to.kind === 'invoice' ? to.text : '', ...(isAmountOpen ? { amountSat: Number(amount) } : {}) }
     try {
       const result = await api.post<NodeSent>(`/nodes/${node.id}/pay`, body)
       setSent(result)
@@ -99,7 +105,8 @@ function SendForm({ node }: Props) {
               setSent(null)
             }}
           />
-          {invoice && <InvoicePreview invoice={invoice} balanceSat={live?.balanceSat ?? null} />}
+          {invoice && <InvoicePreview invoice={invoice} payee={payee} balanceSat={live?.balanceSat ?? null} />}
+          {text.trim() !== '' && <OtherDestination to={to} />}
           {isAmountOpen && (
             <NumberInput
               label="Amount in sat"
@@ -112,7 +119,7 @@ function SendForm({ node }: Props) {
           <Problem error={send.error} what="Nothing was sent." />
           <Outcome sent={sent} />
           <Group>
-            <Button type="submit" disabled={!invoice || isExpired || !(amountSat > 0)}>
+            <Button type="submit" disabled={!invoice || isExpired || !(amountMsat > 0)}>
               Send…
             </Button>
           </Group>
@@ -127,8 +134,17 @@ function SendForm({ node }: Props) {
           onConfirm={() => void send.run()}
         >
           <p>
-            You send <Amount sat={amountSat} /> from <bdi>{node.name}</bdi>, plus a fee of about 4 sat and 0.4%. A payment cannot
-            be undone.
+            You send <MsatAmount msat={amountMsat} /> from <bdi>{node.name}</bdi>
+            {typeof payee === 'object' && (
+              <>
+                {' '}
+                to the node{' '}
+                <span className="mono" title={payee.key}>
+                  {shortened(payee.key)}
+                </span>
+              </>
+            )}
+            , plus a fee of about 4 sat and 0.4%. A payment cannot be undone.
           </p>
         </ConfirmDialog>
       )}
@@ -162,12 +178,13 @@ function Outcome({ sent }: { sent: NodeSent | null }) {
       )}
       {sent?.outcome === 'failed' && (
         <p className="problem">
-          <strong>Not sent.</strong> Reason: {(sent.reason ?? 'none given').replace(/\.$/, '')}. No money left the node.
+          <strong>Not sent.</strong> Reason: <bdi>{(sent.reason ?? 'none given').replace(/\.$/, '')}</bdi>. No money left the
+          node.
         </p>
       )}
       {sent?.outcome === 'unknown' && (
         <p className="note">
-          This payment may or may not have been sent{sent.reason ? `: ${sent.reason.replace(/\.$/, '')}` : ''}. Check{' '}
+          This payment may or may not have been sent<bdi>{sent.reason ? `: ${sent.reason.replace(/\.$/, '')}` : ''}</bdi>. Check{' '}
           <TextLink to="." search={{ tab: 'payments' }}>
             Payments
           </TextLink>{' '}

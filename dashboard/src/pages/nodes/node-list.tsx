@@ -6,6 +6,7 @@ import { type MouseEvent, useMemo } from 'react'
 import { receivedByNodeQuery } from '../../api/received.ts'
 import type { DashboardNode } from '../../api/types.ts'
 import { Amount, Count } from '../../components/amount.tsx'
+import { EmptyState } from '../../components/empty-state.tsx'
 import { KnownBalance } from '../../components/known-balance.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { NodeStatus } from '../../components/status.tsx'
@@ -37,7 +38,7 @@ export function NodeList({ nodes }: { nodes: DashboardNode[] }) {
           aria-label="Status"
           value={show ?? ''}
           data={[
-            { value: '', label: 'Every status' },
+            { value: '', label: 'All statuses' },
             ...NODE_FILTER_NAMES.map((value) => ({ value, label: NODE_FILTERS[value].name })),
           ]}
           onChange={(event) => filter({ show: NODE_FILTER_NAMES.find((one) => one === event.currentTarget.value) })}
@@ -55,9 +56,7 @@ export function NodeList({ nodes }: { nodes: DashboardNode[] }) {
         </span>
       </div>
       {shown.length === 0 ? (
-        <p className="card">
-          No node matches. <TextLink to="/nodes">Show all nodes</TextLink>
-        </p>
+        <EmptyState art="search" title="No node matches." action={<TextLink to="/nodes">Show all nodes</TextLink>} />
       ) : (
         <NodeTable nodes={shown} />
       )}
@@ -131,7 +130,7 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
         {received && received.unlistedNodes > 0
           ? `Of ${received.unlistedNodes === 1 ? 'one node' : `${received.unlistedNodes} nodes`}, only gateway payments are known at the moment. `
           : ''}
-        Balances are the last that each node reported.
+        A balance without a time is at most 15 minutes old.
       </p>
     </>
   )

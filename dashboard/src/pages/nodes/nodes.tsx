@@ -3,7 +3,7 @@ import { IconPlus } from '@tabler/icons-react'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
-import { meQuery, nodesQuery } from '../../api/queries.ts'
+import { meQuery, nodeBalancesQuery } from '../../api/queries.ts'
 import type { CreatedNode } from '../../api/types.ts'
 import { CreateNodeDialog } from '../../components/dialogs/create-node-dialog.tsx'
 import { SecretsDialog } from '../../components/dialogs/secrets-dialog.tsx'
@@ -16,7 +16,7 @@ import { NodeList } from './node-list.tsx'
 
 export function NodesPage() {
   const { data: me } = useSuspenseQuery(meQuery)
-  const nodes = useQuery(nodesQuery)
+  const nodes = useQuery(nodeBalancesQuery)
   const { create: isCreating } = useSearch({ from: '/app/nodes' })
   const navigate = useNavigate()
   // Never in a cache or URL, so the credentials are gone when this page closes.
@@ -40,7 +40,9 @@ export function NodesPage() {
       {nodes.isPending && <Loading height={220} />}
       {nodes.data?.length === 0 && (
         <EmptyState
-          sentence="You have no node yet. A node receives your payments."
+          art="nodes"
+          title="You have no node yet."
+          sentence="A node receives your payments. Creating one takes a few seconds."
           action={button}
           curl={createNodeCurl(me.publicUrl)}
         />

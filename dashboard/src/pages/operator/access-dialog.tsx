@@ -89,8 +89,8 @@ export function AccessDialog({ account, onClose }: { account: OperatorAccount; o
     >
       {email ? (
         <p>
-          This creates a link that signs in <strong>{email}</strong> without a password and lets them set a new one. The service
-          sends no email: you pass the link on yourself.
+          This creates a link that signs in <strong dir="auto">{email}</strong> without a password and lets them set a new one.
+          The service sends no email: you pass the link on yourself.
         </p>
       ) : (
         <p>

@@ -44,7 +44,7 @@ function Account({ account }: { account: OperatorAccountDetail }) {
           <h2 id="access">Access</h2>
           <dl className="facts">
             <dt>Owner</dt>
-            <dd>{emails.length === 0 ? 'No owner yet' : emails.join(', ')}</dd>
+            <dd dir="auto">{emails.length === 0 ? 'No owner yet' : emails.join(', ')}</dd>
             <dt>Sign-in</dt>
             <dd>{signInWords(account)}</dd>
             <dt>Created</dt>

@@ -37,13 +37,21 @@ export function AccountsPage() {
       )}
       {query.isPending && <Loading height={420} />}
       {accounts?.length === 0 && search !== undefined && (
-        <p className="card">
-          No account has “<bdi>{search}</bdi>” in its name or email address, and no account or node has this id.
-        </p>
+        <EmptyState
+          art="search"
+          title="No account found."
+          sentence={
+            <>
+              No account has “<bdi>{search}</bdi>” in its name or email address, and no account or node has this id.
+            </>
+          }
+        />
       )}
       {accounts?.length === 0 && search === undefined && (
         <EmptyState
-          sentence="There is no account yet. Invite someone, or yourself: whoever opens the link gets an account."
+          art="keys"
+          title="There is no account yet."
+          sentence="Invite someone, or yourself: whoever opens the link gets an account."
           action={invite}
           curl={`curl -X POST ${me.publicUrl}/operator/v1/invitations -H "authorization: Bearer $OPERATOR_TOKEN"`}
         />
@@ -73,7 +81,9 @@ function AccountRow({ account, onHelp }: { account: OperatorAccount; onHelp: () 
           </strong>
         </OperatorLink>
         <br />
-        <span className="small">{emails.length === 0 ? 'No owner yet' : emails.join(', ')}</span>
+        <span className="small" dir="auto">
+          {emails.length === 0 ? 'No owner yet' : emails.join(', ')}
+        </span>
         <br />
         <span className="small dim">
           {signInWords(account)} · {nodes === 1 ? '1 node' : `${nodes} nodes`} · created <Time at={createdAt} />

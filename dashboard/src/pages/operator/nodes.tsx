@@ -6,6 +6,7 @@ import { useState } from 'react'
 import { type NodeFilter, type OperatorNode, operatorNodesQuery, undeleteNode } from '../../api/operator.ts'
 import { meQuery } from '../../api/queries.ts'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
+import { EmptyState } from '../../components/empty-state.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { LoadMore } from '../../components/load-more.tsx'
@@ -87,7 +88,7 @@ export function NodeList({ filter, showsAccount = false, empty }: ListProps) {
     <>
       {!nodes && <Problem error={query.error} what="The nodes could not be loaded." onRetry={() => void query.refetch()} />}
       {query.isPending && <Loading height={240} />}
-      {nodes?.length === 0 && <p className="card">{empty}</p>}
+      {nodes?.length === 0 && <EmptyState art={filter.search === undefined ? 'nodes' : 'search'} title={empty} />}
       {nodes && nodes.length > 0 && (
         <ul className="card list rows" aria-label="Nodes">
           {nodes.map((node) => (

@@ -4,6 +4,7 @@ import { useParams } from '@tanstack/react-router'
 import { type ComponentType, useEffect } from 'react'
 import { endOperatorSession, operatorSessionQuery } from '../../api/operator.ts'
 import { meQuery } from '../../api/queries.ts'
+import { EmptyState } from '../../components/empty-state.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { Ribbon } from '../../components/layout/ribbon.tsx'
 import { Problem } from '../../components/problem.tsx'
@@ -71,8 +72,11 @@ function Section() {
   if (Found) return <Found key={section} />
   return (
     <Page title="Page not found">
-      <p>There is no page at this address.</p>
-      <OperatorLink section="accounts">Go to the accounts</OperatorLink>
+      <EmptyState
+        art="signpost"
+        title="There is no page at this address."
+        action={<OperatorLink section="accounts">Go to the accounts</OperatorLink>}
+      />
     </Page>
   )
 }

@@ -5,7 +5,7 @@ import { type ReactNode, useEffect, useState } from 'react'
 import { signOutAsOperator } from '../../api/operator.ts'
 import type { Me } from '../../api/types.ts'
 import { TextLink } from '../../components/layout/links.tsx'
-import { Logo } from '../../components/layout/logo.tsx'
+import { Wordmark } from '../../components/layout/logo.tsx'
 import { Ribbon } from '../../components/layout/ribbon.tsx'
 import { ThemeToggle } from '../../components/layout/theme-toggle.tsx'
 import { Problem } from '../../components/problem.tsx'
@@ -87,8 +87,7 @@ export const OperatorLabel = () => (
 
 const Brand = () => (
   <Link to={TO} params={{ section: undefined, id: undefined }} className="brand" aria-label="Boltyard operator, accounts">
-    <Logo />
-    Operator
+    <Wordmark area="operator" />
   </Link>
 )
 

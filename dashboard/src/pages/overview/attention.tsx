@@ -1,12 +1,14 @@
 import { IconAlertTriangle, IconInfoCircle } from '@tabler/icons-react'
-import type { ReactNode } from 'react'
+import { useQuery } from '@tanstack/react-query'
+import { type ReactNode, useEffect, useRef } from 'react'
+import { paymentTotalsQuery, UNFULFILLED_LATELY } from '../../api/payments.ts'
 import type { Overview } from '../../api/types.ts'
 import { TextLink } from '../../components/layout/links.tsx'
-import { type Item, itemsOf } from '../../text/attention.ts'
+import { type Item, itemsOf, mayBeUnfulfilled } from '../../text/attention.ts'
 
 /** What goes wrong, the worst first, and where to do something about it. Nothing if all is well. */
 export function Attention({ overview }: { overview: Overview }) {
-  const items = itemsOf(overview)
+  const items = itemsOf(overview, useUnfulfilled(overview))
   if (items.length === 0) return null
   return (
     <section className="card spaced-below" aria-labelledby="attention">
@@ -28,11 +30,19 @@ export function Attention({ overview }: { overview: Overview }) {
   )
 }
 
-const payments = (
-  <TextLink to="/gateway" search={{ state: 'undelivered' }}>
-    Show payments
-  </TextLink>
-)
+/** How many payments the linked list has. The overview only knows whether it is worth asking. */
+function useUnfulfilled({ attention }: Overview): number | undefined {
+  const { data, refetch } = useQuery({ ...paymentTotalsQuery(UNFULFILLED_LATELY), enabled: mayBeUnfulfilled(attention) })
+  const known = attention.unclaimedPayments + attention.failedDeliveries
+  const counted = useRef(known)
+  useEffect(() => {
+    if (counted.current === known) return
+    counted.current = known
+    if (known > 0) void refetch()
+  }, [known, refetch])
+  return data?.undelivered.count
+}
+
 const webhooks = <TextLink to="/developers/webhooks">Show webhooks</TextLink>
 const LINKS: Record<Item['kind'], ReactNode> = {
   failed: (
@@ -46,8 +56,11 @@ const LINKS: Record<Item['kind'], ReactNode> = {
     </TextLink>
   ),
   credit: <TextLink to="/credit">Top up</TextLink>,
-  deliveries: payments,
-  unclaimed: payments,
+  unfulfilled: (
+    <TextLink to="/gateway" search={UNFULFILLED_LATELY}>
+      Show payments
+    </TextLink>
+  ),
   disabled: webhooks,
   failing: webhooks,
   updates: (

@@ -1,3 +1,4 @@
+import { UNFULFILLED_LATELY } from '../../api/payments.ts'
 import type { Overview } from '../../api/types.ts'
 import { Count } from '../../components/amount.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
@@ -30,8 +31,8 @@ export function Funnel({ funnel }: { funnel: Overview['funnel'] }) {
       </ol>
       <p className="small figure-note">
         <TextLink to="/gateway">All gateway payments</TextLink> ·{' '}
-        <TextLink to="/gateway" search={{ state: 'undelivered' }}>
-          Paid, not delivered
+        <TextLink to="/gateway" search={UNFULFILLED_LATELY}>
+          Paid, got nothing
         </TextLink>
       </p>
     </section>

@@ -5,25 +5,19 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { type ComponentProps, useEffect, useRef, useState } from 'react'
 import { isFiltered, PAYMENT_STATES, type PaymentFilter, type PaymentState, paymentKeysQuery } from '../../api/payments.ts'
 import { nodesQuery } from '../../api/queries.ts'
+import { ANY, withChosen } from '../../components/filter-fields.tsx'
 import { PROTOCOL_NAMES } from '../../text/format.ts'
 import { PERIOD_NAMES, PERIODS } from '../../text/periods.ts'
-import { SEARCH_ID } from './keyboard.ts'
 
 const STATE_NAMES: Record<PaymentState, string> = {
   received: 'Received (all paid)',
+  unfulfilled: 'Paid, got nothing',
   undelivered: 'Paid, not delivered',
   delivering: 'Delivering',
   delivered: 'Delivered',
   unpaid: 'Unpaid',
   expired: 'Expired',
 }
-
-type Choice = { value: string; label: string }
-const ANY: Choice = { value: '', label: 'Any' }
-
-/** The URL may name something that is not in the list, such as a deleted node. */
-const withChosen = (choices: Choice[], chosen: string | undefined): Choice[] =>
-  chosen === undefined || choices.some(({ value }) => value === chosen) ? choices : [...choices, { value: chosen, label: chosen }]
 
 export function Filters() {
   const place = useSearch({ from: '/app/gateway' })
@@ -40,7 +34,6 @@ export function Filters() {
   return (
     <search className="payment-filters" aria-label="Filter payments">
       <TypedInput
-        id={SEARCH_ID}
         className="wide"
         label="Search"
         type="search"

@@ -10,7 +10,7 @@ import { Time } from '../../components/time.tsx'
 export function PaymentHistory({ payment }: { payment: GatewayPaymentDetails }) {
   const { data: events, error, refetch } = useQuery(paymentEventsQuery(payment.id))
   return (
-    <section className="card" aria-labelledby="payment-events">
+    <section className="card no-print" aria-labelledby="payment-events">
       <h2 id="payment-events">Events and webhooks</h2>
       {!events && error && <Problem error={error} what="The events could not be loaded." onRetry={() => void refetch()} />}
       {!events && !error && <Loading height={60} />}

@@ -1,6 +1,6 @@
 import { useEffect } from 'react'
+import { isTypingIn, shortcuts } from '../../components/palette/keys.ts'
 
-export const SEARCH_ID = 'search-payments'
 export const ROW_LINK = 'row-link'
 
 let lastOpened: string | null = null
@@ -11,22 +11,18 @@ export const noteOpened = (paymentId: string): void => {
 
 const STEPS: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }
 
-/** `/` goes to the search. j and k, and on a row also the arrows, go from row to row; Enter opens it, because it is a link. */
+/** j and k, and on a row also the arrows, go from row to row; Enter opens it, because it is a link. */
 export function useListKeys(): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
       const at = document.activeElement
-      if (at?.closest('input, select, textarea, [contenteditable], [role=dialog]')) return
-      if (event.key === '/') {
-        event.preventDefault()
-        document.getElementById(SEARCH_ID)?.focus()
-        return
-      }
+      if (isTypingIn(at) || document.querySelector('[role=dialog]')) return
       const step = STEPS[event.key]
       const isOnRow = at?.classList.contains(ROW_LINK) ?? false
       // Elsewhere, the arrows scroll the page.
-      if (step === undefined || (event.key.startsWith('Arrow') && !isOnRow)) return
+      const isArrow = event.key.startsWith('Arrow')
+      if (step === undefined || (isArrow ? !isOnRow : shortcuts.current() === 'off')) return
       const links = [...document.querySelectorAll<HTMLAnchorElement>(`a.${ROW_LINK}`)]
       const from = isOnRow ? links.indexOf(at as HTMLAnchorElement) : links.findIndex(({ dataset }) => dataset.id === lastOpened)
       const next = links[from === -1 ? 0 : Math.min(Math.max(from + step, 0), links.length - 1)]

@@ -1,3 +1,5 @@
+import { Button, Group } from '@mantine/core'
+import { IconPrinter } from '@tabler/icons-react'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { useMemo } from 'react'
@@ -12,7 +14,7 @@ import { Problem } from '../../components/problem.tsx'
 import { Snippet } from '../../components/snippet.tsx'
 import { PaymentStatus } from '../../components/status.tsx'
 import { decodeChallenge, decodeReceipt } from '../../text/challenge.ts'
-import { PROTOCOL_NAMES, sats, shortened } from '../../text/format.ts'
+import { exact, PROTOCOL_NAMES, sats, shortened } from '../../text/format.ts'
 import { PaymentHistory } from './history.tsx'
 import { Timeline } from './timeline.tsx'
 
@@ -31,7 +33,21 @@ export function PaymentPage() {
           'Payment'
         )
       }
-      actions={<TextLink to="/gateway">All payments</TextLink>}
+      actions={
+        <Group className="page-actions">
+          {payment && payment.settledAt !== null && (
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconPrinter size={15} aria-hidden />}
+              onClick={() => window.print()}
+            >
+              Print receipt
+            </Button>
+          )}
+          <TextLink to="/gateway">All payments</TextLink>
+        </Group>
+      }
     >
       {!payment && error && <Problem error={error} what="This payment could not be loaded." onRetry={() => void refetch()} />}
       {!payment && !error && <Loading height={460} />}
@@ -47,6 +63,11 @@ function Details({ payment, onPaid }: { payment: GatewayPaymentDetails; onPaid: 
   const isOpen = payment.status === 'payment_required' && payment.settledAt === null
   return (
     <div className="payment-columns">
+      <p className="print-only">
+        {payment.settledAt === null
+          ? 'The node has not received this payment: this is not a receipt.'
+          : `Receipt: the node received the money on ${exact(payment.settledAt)}.`}
+      </p>
       <div className="stack">
         <Timeline payment={payment} />
         {isOpen && decoded.invoice !== undefined && (
@@ -138,7 +159,7 @@ function Creator({ createdBy }: Pick<GatewayPaymentDetails, 'createdBy'>) {
 function Challenge({ payment, fields }: { payment: GatewayPaymentDetails; fields: [string, string][] }) {
   const header = payment.protocol === 'x402' ? 'PAYMENT-REQUIRED' : 'WWW-Authenticate'
   return (
-    <section className="card" aria-labelledby="challenge">
+    <section className="card no-print" aria-labelledby="challenge">
       <h2 id="challenge">Challenge</h2>
       <p className="small dim">What the {header} header says that your server sends with status 402.</p>
       <Fields fields={fields} />

@@ -30,7 +30,9 @@ export function PaymentsPage() {
     <TabbedPage section="Gateway" at="/gateway">
       {isFirstUse ? (
         <EmptyState
-          sentence="No payments yet. A payment starts with a challenge, which your server sends with status 402."
+          art="payments"
+          title="No payments yet."
+          sentence="A payment starts with a challenge, which your server sends with status 402."
           action={
             me.isSandbox ? (
               <ButtonLink to="/gateway/try-it">Try it</ButtonLink>
@@ -49,10 +51,13 @@ export function PaymentsPage() {
       {!data && <Problem error={error} what="The payments could not be loaded." onRetry={() => void refetch()} />}
       {isPending && <Loading height={480} />}
       {isEmpty && !isFirstUse && (
-        <div className="card empty">
-          <p>{isNarrowed ? 'No payments match these filters.' : 'There are no payments on this page.'}</p>
-          <Button onClick={() => void navigate({ search: {} })}>{isNarrowed ? 'Clear filters' : 'Show the newest'}</Button>
-        </div>
+        <EmptyState
+          art="search"
+          title={isNarrowed ? 'No payments match these filters.' : 'There are no payments on this page.'}
+          action={
+            <Button onClick={() => void navigate({ search: {} })}>{isNarrowed ? 'Clear filters' : 'Show the newest'}</Button>
+          }
+        />
       )}
       {data && data.payments.length > 0 && (
         <>

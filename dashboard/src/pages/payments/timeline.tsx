@@ -53,7 +53,11 @@ function Entry({ step: { name, at, look, icon: Icon = ICONS[look], text } }: { s
       {at !== undefined && (
         <span className="small dim">
           {' '}
-          {exact(at)} · <Time at={at} />
+          {exact(at)}
+          <span className="also-exact">
+            {' '}
+            · <Time at={at} />
+          </span>
         </span>
       )}
       {text && <div className="small">{text}</div>}

@@ -63,7 +63,7 @@ function Figures({ place, totals }: { place: PaymentPlace; totals: PaymentTotals
       <div>
         <dt>Paid, not delivered</dt>
         <dd>
-          {totals && totals.undelivered.count > 0 && place.state !== 'undelivered' ? (
+          {totals && totals.undelivered.count > 0 && place.state !== 'undelivered' && place.state !== 'unfulfilled' ? (
             <Link to="/gateway" search={{ ...place, state: 'undelivered', cursor: undefined, after: undefined }}>
               <Count of={totals.undelivered.count} />
               <span className="small"> · show them</span>
@@ -89,7 +89,9 @@ function WhatCounts({ place: { period, from, to } }: { place: PaymentPlace }) {
       </p>
       <p>
         <strong>Paid, not delivered</strong> means that your server has not redeemed the payment, or released it. If your server
-        only validates payments, the gateway never learns about deliveries.
+        only validates payments, the gateway never learns about deliveries. <strong>Paid, got nothing</strong>, a status to filter
+        by, leaves out what was validated: it means that nobody came back with the credential within ten minutes, or that a
+        delivery failed or was never confirmed.
       </p>
       <p>
         Periods go by the time a payment was created, in your time zone ({zone}). A challenge that nobody paid is removed about a

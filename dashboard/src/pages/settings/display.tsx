@@ -1,5 +1,6 @@
 import { SegmentedControl } from '@mantine/core'
 import { useColorScheme } from '../../components/layout/theme-toggle.tsx'
+import { shortcuts } from '../../components/palette/keys.ts'
 import { useNow } from '../../components/time.tsx'
 import { exact, sats } from '../../text/format.ts'
 import { setUnit, useUnit } from '../../unit.ts'
@@ -40,6 +41,21 @@ export function Display() {
           />
           <div className="small dim">
             For example <span className="amount">{sats(123_456)}</span>. You always enter amounts in sat.
+          </div>
+        </dd>
+        <dt>Keyboard shortcuts</dt>
+        <dd>
+          <SegmentedControl
+            aria-label="Keyboard shortcuts"
+            value={shortcuts.use()}
+            onChange={(value) => shortcuts.set(value === 'off' ? 'off' : 'on')}
+            data={[
+              { value: 'on', label: 'On' },
+              { value: 'off', label: 'Off' },
+            ]}
+          />
+          <div className="small dim">
+            Single keys, such as <kbd>j</kbd> and <kbd>k</kbd>. Press <kbd>?</kbd> to see them all.
           </div>
         </dd>
         <dt>Dates and times</dt>

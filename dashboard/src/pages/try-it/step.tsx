@@ -1,9 +1,21 @@
 import { VisuallyHidden } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Snippet } from '../../components/snippet.tsx'
+import type { CodeLanguage } from '../../text/highlight.ts'
+import type { Language } from '../../text/languages.ts'
+import { requestIn } from '../../text/program-snippets.ts'
 import { chargeOf, type Run, type Step, type Terms } from './purchase.ts'
 
-type Props = { step: Step; number: number; run: Run | null; isDone: boolean; publicUrl: string; children: ReactNode }
+export type RequestLanguage = Language | 'http'
+type Props = {
+  step: Step
+  number: number
+  run: Run | null
+  isDone: boolean
+  publicUrl: string
+  language: RequestLanguage
+  children: ReactNode
+}
 
 const TITLES: Record<Step, string> = {
   issue: 'Your server creates a challenge',
@@ -14,7 +26,7 @@ const TITLES: Record<Step, string> = {
   deliver: 'Your server delivers',
 }
 
-export function TryItStep({ step, number, run, isDone, publicUrl, children }: Props) {
+export function TryItStep({ step, number, run, isDone, publicUrl, language, children }: Props) {
   return (
     <section className={`card ${isDone ? 'step-done' : ''}`} aria-labelledby={`step-${step}`} data-testid={`step-${step}`}>
       <div className="step-head">
@@ -26,7 +38,7 @@ export function TryItStep({ step, number, run, isDone, publicUrl, children }: Pr
           {isDone && <VisuallyHidden> (done)</VisuallyHidden>}
         </h2>
       </div>
-      {isDone && run && <Shown step={step} run={run} publicUrl={publicUrl} />}
+      {isDone && run && <Shown step={step} run={run} publicUrl={publicUrl} language={language} />}
       {children}
     </section>
   )
@@ -38,53 +50,57 @@ const REPEATED: Record<Terms['protocol'], string> = {
   l402: 'An L402 credential may be redeemed more than once. The request id stands for this one delivery: if the response is lost, repeat the request with the same id.',
 }
 
-const pretty = (value: unknown): string => JSON.stringify(value, null, 2)
+type ShownProps = { step: Step; run: Run; publicUrl: string; language: RequestLanguage }
 
-function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: string }) {
+function Shown({ step, run, publicUrl, language }: ShownProps) {
   const { issued, offer, payment, credential, redemption, redeemed, receipt } = run
-  const request = (path: string, body: unknown) =>
-    `POST ${publicUrl}/v1${path}\nAuthorization: Bearer $SERVICE_API_KEY\nContent-Type: application/json\n\n${pretty(body)}`
+  const request = (path: string, body: Parameters<typeof requestIn>[3]): Side => {
+    if (language !== 'http') return { code: requestIn(language, publicUrl, path, body), language }
+    const head = `POST ${publicUrl}/v1${path}\nAuthorization: Bearer $SERVICE_API_KEY\nContent-Type: application/json`
+    return { ...http(head), json: body }
+  }
   switch (step) {
     case 'issue':
       return (
         <Exchange
           request={request('/gateway/payments', chargeOf(run.terms))}
-          answer={`HTTP/1.1 201 Created\n\n${pretty(issued)}`}
+          answer={{ ...http('HTTP/1.1 201 Created'), json: issued }}
         />
       )
     case 'refuse':
       return (
         <Exchange
-          request={'GET /report HTTP/1.1\nHost: your-server.example'}
-          answer={`HTTP/1.1 402 Payment Required\nWWW-Authenticate: ${issued?.challenge}`}
+          request={http('GET /report HTTP/1.1\nHost: your-server.example')}
+          answer={http(`HTTP/1.1 402 Payment Required\nWWW-Authenticate: ${issued?.challenge}`)}
           note="This is all your client needs: the challenge contains the invoice."
         />
       )
     case 'pay':
       return (
         <Exchange
-          request={`Pay the invoice, with any Lightning wallet:\n\n${offer?.invoiceText}`}
-          answer={pretty(payment)}
+          request={{ code: `Pay the invoice, with any Lightning wallet:\n\n${offer?.invoiceText}` }}
+          answer={{ code: '', json: payment }}
           note="The preimage shows that the invoice was paid: only the payer gets it from the network."
         />
       )
     case 'answer':
       return (
         <Exchange
-          request={
-            offer?.protocol === 'l402'
-              ? 'L402 <macaroon of the challenge>:<preimage>'
-              : 'Payment <base64url of>\n{\n  "challenge": { …the six parameters of the challenge, unchanged… },\n  "payload": { "preimage": "…" }\n}'
-          }
-          answer={`GET /report HTTP/1.1\nHost: your-server.example\nAuthorization: ${credential}`}
+          request={{
+            code:
+              offer?.protocol === 'l402'
+                ? 'L402 <macaroon of the challenge>:<preimage>'
+                : 'Payment <base64url of>\n{\n  "challenge": { …the six parameters of the challenge, unchanged… },\n  "payload": { "preimage": "…" }\n}',
+          }}
+          answer={http(`GET /report HTTP/1.1\nHost: your-server.example\nAuthorization: ${credential}`)}
           note="Built here in the browser, as the customer's client would do it."
         />
       )
     case 'redeem':
       return (
         <Exchange
-          request={request(`/gateway/payments/${issued?.id}/redeem`, redemption)}
-          answer={`HTTP/1.1 200 OK\n\n${pretty(redeemed)}`}
+          request={request(`/gateway/payments/${issued?.id}/redeem`, { ...redemption })}
+          answer={{ ...http('HTTP/1.1 200 OK'), json: redeemed }}
           note={`The terms in "expect" say what this request sells and costs, so a credential paid for something cheaper is refused. ${REPEATED[run.terms.protocol]}`}
         />
       )
@@ -92,9 +108,9 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
       return receipt ? (
         <Exchange
           requestTitle="Your response"
-          request={`HTTP/1.1 200 OK\nPayment-Receipt: ${redeemed?.receipt}\n\nHere is your report.`}
+          request={http(`HTTP/1.1 200 OK\nPayment-Receipt: ${redeemed?.receipt}\n\nHere is your report.`)}
           answerTitle="The receipt, decoded"
-          answer={pretty(receipt)}
+          answer={{ code: '', json: receipt }}
         />
       ) : (
         <p>
@@ -106,7 +122,10 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
   }
 }
 
-type Sides = { request: string; answer: string; note?: string; requestTitle?: string; answerTitle?: string }
+type Side = { code: string; language?: CodeLanguage; json?: unknown }
+type Sides = { request: Side; answer: Side; note?: string; requestTitle?: string; answerTitle?: string }
+
+const http = (code: string): Side => ({ code, language: 'http' })
 
 function Exchange({ request, answer, note, requestTitle = 'Request', answerTitle = 'Response' }: Sides) {
   return (
@@ -115,11 +134,11 @@ function Exchange({ request, answer, note, requestTitle = 'Request', answerTitle
       <div className="exchange">
         <div>
           <h3>{requestTitle}</h3>
-          <Snippet code={request} label={requestTitle} wraps />
+          <Snippet {...request} label={requestTitle} wraps />
         </div>
         <div>
           <h3>{answerTitle}</h3>
-          <Snippet code={answer} label={answerTitle} wraps />
+          <Snippet {...answer} label={answerTitle} wraps />
         </div>
       </div>
     </>

@@ -1,14 +1,15 @@
-import { Button, Group, NativeSelect, NumberInput, Stack, TextInput } from '@mantine/core'
+import { Button, Group, NativeSelect, NumberInput, SegmentedControl, Stack, TextInput } from '@mantine/core'
 import { queryOptions, useQuery } from '@tanstack/react-query'
-import { type FormEvent, useEffect, useRef } from 'react'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { queryClient } from '../../api/queries.ts'
 import type { DashboardNode, Me } from '../../api/types.ts'
 import { Amount } from '../../components/amount.tsx'
 import { ButtonLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { LANGUAGES } from '../../text/languages.ts'
 import { nextOf, type Run, STEPS, type Step, type Terms, take } from './purchase.ts'
-import { TryItStep } from './step.tsx'
+import { type RequestLanguage, TryItStep } from './step.tsx'
 
 type Props = { me: Me; nodes: DashboardNode[] }
 
@@ -44,6 +45,7 @@ export function TryItSteps({ me, nodes }: Props) {
   const setTerms = (changed: Terms) => keep({ terms: changed })
   const setRun = (changed: Run | null) => keep({ run: changed })
   const next = nextOf(run)
+  const [language, setLanguage] = useState<RequestLanguage>('http')
   // The chosen node may stop while the form is open; use the first running one then.
   const nodeId = nodes.some((node) => node.id === terms.nodeId) ? terms.nodeId : (nodes[0]?.id ?? '')
 
@@ -150,11 +152,33 @@ export function TryItSteps({ me, nodes }: Props) {
             )}
           </Group>
         </form>
+        {run !== null && (
+          <Group mt="md" gap="xs">
+            <span id="request-language" className="small">
+              Show your server's requests as
+            </span>
+            <SegmentedControl
+              size="xs"
+              aria-labelledby="request-language"
+              value={language}
+              onChange={(value) => setLanguage(value as RequestLanguage)}
+              data={[{ value: 'http', label: 'HTTP' }, ...Object.entries(LANGUAGES).map(([value, label]) => ({ value, label }))]}
+            />
+          </Group>
+        )}
       </section>
       {STEPS.map((step, place) => {
         const isDone = run !== null && (next === undefined || place < STEPS.indexOf(next))
         return (
-          <TryItStep key={step} step={step} number={place + 1} run={run} isDone={isDone} publicUrl={me.publicUrl}>
+          <TryItStep
+            key={step}
+            step={step}
+            number={place + 1}
+            run={run}
+            isDone={isDone}
+            publicUrl={me.publicUrl}
+            language={language}
+          >
             {step === next && (
               <>
                 {run !== null && step !== 'issue' && (

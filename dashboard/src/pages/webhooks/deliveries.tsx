@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { api } from '../../api/client.ts'
 import { DELIVERY_STATUSES, deliveriesQuery, queryClient } from '../../api/queries.ts'
 import type { Delivery, DeliveryStatus, Webhook } from '../../api/types.ts'
+import { EmptyState } from '../../components/empty-state.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
 import { LoadMore } from '../../components/load-more.tsx'
 import { Loading } from '../../components/loading.tsx'
@@ -49,9 +50,15 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
       )}
       {deliveries.isPending && <Loading height={120} />}
       {rows?.length === 0 && (
-        <div className="card empty">
-          {status ? 'No deliveries have this status.' : 'Nothing yet. Each event that is sent to this webhook is listed here.'}
-        </div>
+        <EmptyState
+          art={status ? 'search' : 'webhooks'}
+          title={status ? 'No deliveries have this status.' : 'Nothing was sent yet.'}
+          sentence={
+            status
+              ? 'Choose another status above.'
+              : 'Each event that is sent to this webhook is listed here. To see one now, send a test event.'
+          }
+        />
       )}
       {rows && rows.length > 0 && (
         <ul className="card list rows" aria-label="Deliveries">

@@ -43,7 +43,9 @@ export function WebhooksPage() {
         {webhooks.isPending && <Loading height={420} />}
         {webhooks.data?.length === 0 && (
           <EmptyState
-            sentence="You have no webhook yet. A webhook sends events to your server as they happen: a payment arrived, a node failed, credit runs low."
+            art="webhooks"
+            title="You have no webhook yet."
+            sentence="A webhook sends events to your server as they happen: a payment arrived, a node failed, credit runs low."
             action={button}
             curl={createWebhookCurl(me.publicUrl)}
           />
@@ -57,7 +59,7 @@ export function WebhooksPage() {
             To develop a receiver, you need neither a webhook nor a public address. This command forwards events to a program on
             your machine, signed like webhooks. Set SERVICE_API_KEY to a key with the Events permission.
           </p>
-          <Snippet code={listenCli(me.publicUrl)} label="Forward events to your machine" />
+          <Snippet code={listenCli(me.publicUrl)} label="Forward events to your machine" language="curl" />
         </section>
       )}
       {isCreating && (

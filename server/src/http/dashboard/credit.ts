@@ -11,8 +11,12 @@ const PAGE = 50
 /** What happened in the account, and what it cost. */
 export function dashboardCreditRoutes({ accounts, credit, topUps }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
-    addRoute(app, listOwnActivity, async ({ person, query: { cursor, folded = false, ...filter } }) =>
-      accounts.searchActivity(person.accountId, filter, { before: numberIn(cursor), isFolded: folded }),
+    addRoute(app, listOwnActivity, async ({ person, query: { cursor, folded = false, hourStartMinute = '0', ...filter } }) =>
+      accounts.searchActivity(person.accountId, filter, {
+        before: numberIn(cursor),
+        isFolded: folded,
+        hourStartSeconds: Number(hourStartMinute) * 60,
+      }),
     )
     addRoute(app, listActivitySubjects, async ({ person }) => accounts.activitySubjects(person.accountId))
 

@@ -126,6 +126,9 @@ const statusOf = (sql: Sql) => sql`
   CASE WHEN paid_at IS NOT NULL THEN 'paid' WHEN settled_at IS NULL AND expires_at <= now() THEN 'expired' ELSE 'payment_required' END`
 export const deliveryOf = (sql: Sql) => sql`
   CASE WHEN redeemed_at IS NULL OR held_until <= now() THEN 'none' WHEN held_until IS NULL THEN 'done' ELSE 'held' END`
+/** A delivery was claimed, but failed or was never confirmed, and nobody has claimed it since. */
+export const hasFailedDelivery = (sql: Sql) => sql`
+  (${deliveryOf(sql)} = 'none' AND (redeemed_at IS NOT NULL OR coalesce(cardinality(released_request_ids), 0) > 0))`
 export const shownColumns = (sql: Sql) => sql`
   id, protocol, ${statusOf(sql)} AS status,
   node_id AS "nodeId", amount_sat AS "amountSat", description, resource, unix_seconds(created_at) AS "createdAt",

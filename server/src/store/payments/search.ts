@@ -1,14 +1,14 @@
 import { idsFrom } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
-import { HOUR_SECONDS, type Protocol, type ShownPayment, shownColumns } from './payments.ts'
+import { HOUR_SECONDS, hasFailedDelivery, type Protocol, type ShownPayment, shownColumns } from './payments.ts'
 
 /** Every payment has exactly one of these states, so their totals add up to those of all payments. */
 export type PaymentState = 'unpaid' | 'expired' | 'undelivered' | 'delivering' | 'delivered'
 
 /** What a person looks for. */
 export type PaymentSelection = {
-  /** `received`: the node has the money, whatever happened afterwards. */
-  state?: PaymentState | 'received'
+  /** `received`: the node has the money, whatever happened afterwards. `unfulfilled`: and the customer got nothing for it. */
+  state?: PaymentState | 'received' | 'unfulfilled'
   /** As in the public API. */
   status?: ShownPayment['status'] | 'settled'
   nodeId?: string
@@ -55,8 +55,23 @@ function conditions(sql: Sql, accountId: string, selection: PaymentSelection, st
     ${to === undefined ? sql`` : sql`AND id < ${lastId(to)} AND created_at < to_timestamp(${to})`}
     ${state === undefined ? sql`` : isUnsettled ? sql`AND settled_at IS NULL` : sql`AND settled_at IS NOT NULL`}
     ${state === 'unpaid' ? sql`AND expires_at > now()` : state === 'expired' ? sql`AND expires_at <= now()` : sql``}
+    ${state === 'unfulfilled' ? sql`AND ${isUnfulfilled(sql, accountId, selection)}` : sql``}
     ${status === undefined ? sql`` : sql`AND ${hasStatus(sql, status)}`}
     ${sought === undefined ? sql`` : sql`AND ${matches(sql, accountId, sought)}`}`
+}
+
+/** Customers come back within seconds of their payment. */
+export const PATIENCE_MINUTES = 10
+
+/** A payment that was only validated is fulfilled, as far as the gateway knows. OFFSET 0: one range of an index is read, once. */
+function isUnfulfilled(sql: Sql, accountId: string, { from, to }: PaymentSelection) {
+  return sql`
+    settled_at < now() - ${PATIENCE_MINUTES} * interval '1 minute' AND NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT id FROM paid_payments WHERE account_id = ${accountId} AND NOT ${hasFailedDelivery(sql)}
+          ${from === undefined ? sql`` : sql`AND id >= ${firstId(from)}`} ${to === undefined ? sql`` : sql`AND id < ${lastId(to)}`}
+        OFFSET 0) fulfilled
+      WHERE fulfilled.id = gateway_payments.id)`
 }
 
 function hasStatus(sql: Sql, status: NonNullable<PaymentSelection['status']>) {
@@ -135,7 +150,7 @@ export async function searchPayments(
 /** OFFSET 0 keeps the condition outside, where it cannot turn the FULL JOIN into another. */
 function selected(sql: Sql, accountId: string, selection: PaymentSelection, start: Start) {
   const { state } = selection
-  if (state === undefined || state === 'received' || state === 'unpaid' || state === 'expired')
+  if (state === undefined || state === 'received' || state === 'unfulfilled' || state === 'unpaid' || state === 'expired')
     return sql`SELECT id FROM gateway_payments WHERE ${conditions(sql, accountId, selection, start)}`
   return sql`SELECT id FROM (SELECT * FROM ${withClaims(sql, accountId, selection, start)} OFFSET 0) payment WHERE ${hasState(sql, state)}`
 }
@@ -148,7 +163,8 @@ export type PaymentTotals = Record<PaymentState, Total>
 export async function totalPayments(sql: Sql, accountId: string, selection: PaymentSelection): Promise<PaymentTotals> {
   const { state: wanted } = selection
   const total = (state: PaymentState) => {
-    const is = wanted === undefined || wanted === 'received' || wanted === state ? hasState(sql, state) : sql`false`
+    const isAny = wanted === undefined || wanted === 'received' || wanted === 'unfulfilled'
+    const is = isAny || wanted === state ? hasState(sql, state) : sql`false`
     return sql`jsonb_build_object('count', count(*) FILTER (WHERE ${is}), 'sat', coalesce(sum(amount_sat) FILTER (WHERE ${is}), 0))`
   }
   const [row] = await sql<PaymentTotals[]>`

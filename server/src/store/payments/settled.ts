@@ -1,7 +1,8 @@
 import { newId } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
 import { unlistedNodes } from '../nodes/receipts.ts'
-import { deliveryOf, type ShownPayment, shownColumns } from './payments.ts'
+import { hasFailedDelivery, type ShownPayment, shownColumns } from './payments.ts'
+import { PATIENCE_MINUTES } from './search.ts'
 
 export type { ShownPayment }
 export type Point = { at: number; sat: number }
@@ -22,9 +23,6 @@ export async function listSettled(sql: Sql, accountId: string, limit: number): P
     ORDER BY settled_at DESC, id DESC`
 }
 
-/** Customers come back within seconds of their payment. */
-const PATIENCE_MINUTES = 10
-
 /** `unclaimed`: received for which no credential was validated: their customers have not come back. */
 export type SettledCounts = { settled: number; paid: number; unclaimed: number }
 
@@ -44,12 +42,12 @@ export async function countSettled(sql: Sql, accountId: string, days: number): P
   return row
 }
 
-/** Payments created in the last day whose delivery was begun but failed or was never confirmed, and that nobody has claimed since. */
-export async function countFailedDeliveries(sql: Sql, accountId: string): Promise<number> {
+/** Payments created in these days whose delivery was begun but failed or was never confirmed, and that nobody has claimed since. */
+export async function countFailedDeliveries(sql: Sql, accountId: string, days: number): Promise<number> {
   const [row] = await sql<[{ count: number }]>`
     SELECT count(*)::int AS count FROM paid_payments
-    WHERE account_id = ${accountId} AND id >= ${newId('pay', Date.now() - DAY_MS)}
-      AND ${deliveryOf(sql)} = 'none' AND (redeemed_at IS NOT NULL OR cardinality(released_request_ids) > 0)`
+    WHERE account_id = ${accountId} AND id >= ${newId('pay', Date.now() - days * DAY_MS)}
+      AND ${hasFailedDelivery(sql)}`
   return row.count
 }
 

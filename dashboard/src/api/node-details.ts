@@ -1,0 +1,19 @@
+import { queryOptions } from '@tanstack/react-query'
+import { api } from './client.ts'
+import type { NodeLog, NodeReceiving } from './types.ts'
+
+/** Not below "nodes": every payment invalidates those, and neither of these changes with it. */
+export const nodeLogQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['node-log', id],
+    queryFn: ({ signal }) => api.get<NodeLog>(`/nodes/${encodeURIComponent(id)}/log`, { signal }),
+    refetchInterval: 10_000,
+  })
+
+export const nodeReceivingQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['node-receiving', id],
+    queryFn: ({ signal }) => api.get<NodeReceiving>(`/nodes/${encodeURIComponent(id)}/receiving`, { signal }),
+    // The address comes with the first channel, and a node that did not answer may answer later.
+    refetchInterval: ({ state: { data } }) => (data?.offer && data.lightningAddress ? false : 15_000),
+  })

@@ -1,0 +1,16 @@
+import { queryOptions } from '@tanstack/react-query'
+import { api } from './client.ts'
+import type { PaymentPage } from './payments.ts'
+
+const MOST = 5
+
+/** The newest payments with this id, hash, invoice or words. Given up when the text changes; `undefined` is never asked. */
+export const paymentFinderQuery = (text: string | undefined) =>
+  queryOptions({
+    queryKey: ['payments', 'found', text ?? null],
+    queryFn: ({ signal }) =>
+      api.get<PaymentPage>(`/payments?${new URLSearchParams({ search: text ?? '', limit: String(MOST) })}`, { signal }),
+    enabled: text !== undefined,
+    // The person sees the error and goes on typing, which asks again.
+    retry: false,
+  })

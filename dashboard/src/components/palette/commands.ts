@@ -1,0 +1,167 @@
+import type { ApiKey, DashboardNode, GatewayPayment, Webhook } from '../../api/types.ts'
+import { relative, sats } from '../../text/format.ts'
+import type { Unit } from '../../unit.ts'
+import { goKeyOf } from './keys.ts'
+import { paymentSearchIn, rankOf } from './matching.ts'
+
+export type Doing = 'copy-account-id' | 'switch-theme' | 'switch-unit' | 'sign-out' | 'show-shortcuts'
+export type Act = { kind: 'go'; path: string } | { kind: 'open'; href: string } | { kind: 'do'; what: Doing }
+export type Kind = 'page' | 'action' | 'node' | 'payment' | 'key' | 'webhook' | 'docs'
+export type Command = {
+  id: string
+  kind: Kind
+  label: string
+  /** A second line. */
+  hint?: string
+  /** What else people may type to find it. */
+  others?: string[]
+  /** The keys that do the same. */
+  keys?: string
+  act: Act
+}
+export type Group = { name: string; commands: Command[] }
+
+/** Everything that may be listed. Undefined: not loaded. */
+export type Known = {
+  nodes: DashboardNode[] | undefined
+  keys: ApiKey[] | undefined
+  webhooks: Webhook[] | undefined
+  payments: { payments: GatewayPayment[]; nextCursor: string | null } | undefined
+  isSandbox: boolean
+  isDark: boolean
+  unit: Unit
+  /** Unix seconds. */
+  now: number
+}
+
+const MOST_OF_A_KIND = 6
+
+function page(label: string, path: string, others: string[] = []): Command {
+  const key = goKeyOf(path)
+  return { id: `page ${path}`, kind: 'page', label, others, act: { kind: 'go', path }, ...(key && { keys: `g ${key}` }) }
+}
+
+const pages = (isSandbox: boolean): Command[] => [
+  page('Overview', '/', ['home start']),
+  page('Nodes', '/nodes', ['wallets']),
+  page('Payments', '/gateway', ['gateway']),
+  // Without play money there is nothing to try.
+  ...(isSandbox ? [page('Try it', '/gateway/try-it', ['test purchase gateway 402'])] : []),
+  page('API keys', '/developers', ['developers quick start']),
+  page('Requests', '/developers/requests', ['developers log api']),
+  page('Webhooks', '/developers/webhooks', ['developers events']),
+  page('Credit', '/credit', ['top up balance billing usage']),
+  page('Activity', '/activity', ['audit log events']),
+  page('Settings', '/settings', ['account password passkeys two-factor sessions email']),
+  { id: 'docs', kind: 'docs', label: 'Documentation', others: ['docs help guide'], act: { kind: 'open', href: '/docs/' } },
+]
+
+function action(label: string, act: Act, others: string[] = []): Command {
+  return { id: `action ${label}`, kind: 'action', label, others, act }
+}
+
+const actions = ({ isDark, unit }: Known): Command[] => [
+  action('Create node', { kind: 'go', path: '/nodes?create=true' }, ['new add']),
+  action('Create API key', { kind: 'go', path: '/developers?create=true' }, ['new add token']),
+  action('Copy account id', { kind: 'do', what: 'copy-account-id' }),
+  action(isDark ? 'Use the light theme' : 'Use the dark theme', { kind: 'do', what: 'switch-theme' }, ['appearance mode color']),
+  action(unit === 'sat' ? 'Show amounts in BTC' : 'Show amounts in sat', { kind: 'do', what: 'switch-unit' }, ['unit bitcoin']),
+  { ...action('Keyboard shortcuts', { kind: 'do', what: 'show-shortcuts' }, ['keys help']), keys: '?' },
+  action('Search the documentation', { kind: 'open', href: docsSearch('') }, ['docs help']),
+  action('Sign out', { kind: 'do', what: 'sign-out' }, ['log out leave']),
+]
+
+/** Behind the #, so that what people look for is not sent to the service. */
+const docsSearch = (query: string): string => `/docs/#search=${encodeURIComponent(query)}`
+
+const ofNode = (node: DashboardNode): Command => ({
+  id: node.id,
+  kind: 'node',
+  label: node.name,
+  hint: node.id,
+  others: [node.id],
+  act: { kind: 'go', path: `/nodes/${node.id}` },
+})
+
+const ofKey = (key: ApiKey): Command => ({
+  id: key.id,
+  kind: 'key',
+  label: key.name,
+  hint: `${key.prefix}…`,
+  others: [key.id, key.prefix],
+  act: { kind: 'go', path: `/developers#${key.id}` },
+})
+
+const ofWebhook = ({ id, url, description }: Webhook): Command => ({
+  id,
+  kind: 'webhook',
+  label: description || url,
+  ...(description && { hint: url }),
+  others: [id, url],
+  act: { kind: 'go', path: `/developers/webhooks/${id}` },
+})
+
+const ofPayment = ({ id, description, amountSat, createdAt }: GatewayPayment, now: number): Command => ({
+  id,
+  kind: 'payment',
+  label: description,
+  hint: `${sats(amountSat)}, created ${relative(createdAt, now)}`,
+  act: { kind: 'go', path: `/gateway/payments/${id}` },
+})
+
+/** Best first; commands that match equally well keep their order. */
+function found(query: string, commands: Command[], most = Number.POSITIVE_INFINITY): Ranked {
+  const ranked = commands
+    .flatMap((command) => {
+      const rank = rankOf(query, command.label, command.others)
+      return rank === undefined ? [] : [{ command, rank }]
+    })
+    .sort((one, other) => one.rank - other.rank)
+    .slice(0, most)
+  return { best: ranked[0]?.rank ?? Number.POSITIVE_INFINITY, commands: ranked.map(({ command }) => command) }
+}
+type Ranked = { best: number; commands: Command[] }
+
+/** What the palette shows for a query. Without one, the pages and actions. */
+export function groupsFor(query: string, known: Known): Group[] {
+  const text = query.trim()
+  const { nodes = [], keys = [], webhooks = [], payments, now } = known
+  const own = [
+    { name: 'Pages', ...found(text, pages(known.isSandbox)) },
+    { name: 'Actions', ...found(text, actions(known)) },
+  ]
+  if (text === '') return own
+  // Someone who pastes a key wants to know which one it is. Only its first characters are known here.
+  const ofPasted = (key: ApiKey): boolean => text.length > key.prefix.length && text.startsWith(key.prefix)
+  const local = [
+    ...own,
+    { name: 'Nodes', ...found(text, nodes.map(ofNode), MOST_OF_A_KIND) },
+    { name: 'API keys', ...found(text, keys.map(ofKey), MOST_OF_A_KIND) },
+    { name: 'API keys with this beginning', best: 0, commands: keys.filter(ofPasted).map(ofKey) },
+    { name: 'Webhooks', ...found(text, webhooks.map(ofWebhook), MOST_OF_A_KIND) },
+  ].sort((one, other) => one.best - other.best)
+  // Payments come last, because they arrive later and must not move what someone is about to choose.
+  return [...local, { name: 'Payments', commands: paymentsFor(text, payments, now) }, docsFor(text)].filter(
+    ({ commands }) => commands.length > 0,
+  )
+}
+
+function paymentsFor(text: string, page: Known['payments'], now: number): Command[] {
+  if (!page || paymentSearchIn(text) === undefined) return []
+  const all: Command = {
+    id: 'all payments',
+    kind: 'payment',
+    label: `All payments that match “${text}”`,
+    act: { kind: 'go', path: `/gateway?q=${encodeURIComponent(JSON.stringify(text))}` },
+  }
+  return [...page.payments.map((payment) => ofPayment(payment, now)), ...(page.nextCursor === null ? [] : [all])]
+}
+
+/** Only for words: ids and invoices are not in the documentation, and secrets must not get into a URL. */
+function docsFor(text: string): Group {
+  const words = paymentSearchIn(text)
+  const isWords = words !== undefined && !/[0-9a-z_]{20}/i.test(words)
+  const label = `Search the documentation for “${text}”`
+  const command: Command = { id: 'docs search', kind: 'docs', label, act: { kind: 'open', href: docsSearch(text) } }
+  return { name: 'Documentation', commands: isWords ? [command] : [] }
+}

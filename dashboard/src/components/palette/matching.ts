@@ -1,0 +1,49 @@
+/** Without accents and case: people type `cafe` for `Café`. */
+const plain = (text: string): string => text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
+
+const wordsOf = (text: string): string[] => plain(text).split(/\s+/).filter(Boolean)
+
+/** How well a label and its other names match; the lowest number is the best. Undefined: a word of the query is missing. */
+export function rankOf(query: string, label: string, others: string[] = []): number | undefined {
+  const words = wordsOf(query)
+  const [name, ...rest] = [label, ...others].map(plain)
+  if (name === undefined || !words.every((word) => [name, ...rest].some((text) => text.includes(word)))) return undefined
+  const whole = words.join(' ')
+  if (name === whole) return 0
+  if (name.startsWith(whole)) return 1
+  if (name.split(/[^\p{L}\p{N}]+/u).some((part) => part.startsWith(words[0] ?? ''))) return 2
+  return words.every((word) => name.includes(word)) ? 3 : 4
+}
+
+const PAYMENT = /^(pay_[0-9a-z]{1,20}|[0-9a-f]{64}|(lightning:)?ln(bc|tb)[0-9a-z]{50,})$/i
+const OTHER_ID = /^[a-z]{2,5}_[0-9a-z]{20}$/i
+const API_KEY = /byk_[0-9A-Za-z]{8}/
+const FEWEST_LETTERS = 3
+/** Longer than a part of a description that anyone types, and shorter than the recovery words of a node. */
+const MOST_LETTERS = 60
+
+export const hasApiKey = (query: string): boolean => API_KEY.test(query)
+
+/** What is looked for among payments; undefined for texts that cannot be one, and for secrets, which must not get into a URL. */
+export function paymentSearchIn(query: string): string | undefined {
+  const text = query.trim()
+  if (PAYMENT.test(text)) return text
+  if (hasApiKey(text) || OTHER_ID.test(text) || text.length < FEWEST_LETTERS || text.length > MOST_LETTERS) return undefined
+  return text
+}
+
+export const isTooLong = (query: string): boolean => query.trim().length > MOST_LETTERS && paymentSearchIn(query) === undefined
+
+type Progress = { count: number; isSearching: boolean /** Lists that could not be loaded. */; failed: string[] }
+
+/** Says what the list alone would not: that it is not complete, or why it is empty. */
+export function noteFor(query: string, { count, isSearching, failed }: Progress): string {
+  const text = query.trim()
+  if (text === '') return ''
+  if (failed.length > 0) return `Not searched, because the service did not respond: ${failed.join(', ')}.`
+  if (isSearching) return 'Searching…'
+  if (count > 0) return isTooLong(text) ? 'Payments were not searched: the text is too long.' : ''
+  if (hasApiKey(text)) return 'No API key of this account begins so. What you pasted was not sent.'
+  if (isTooLong(text)) return 'Nothing found. Payments were not searched: the text is too long.'
+  return `Nothing found for “${text}”.`
+}

@@ -1,0 +1,66 @@
+import type { Received } from '../api/types.ts'
+import { dayStarts, sumsOf } from './days.ts'
+import { percent } from './format.ts'
+
+export type Point = { at: number; sat: number }
+export type Span = 'day' | 'week' | 'month'
+export const SPANS: Span[] = ['day', 'week', 'month']
+export const DAYS_OF: Record<Span, number> = { day: 1, week: 7, month: 30 }
+
+const HOURS = 24
+const HOUR_SECONDS = 3_600
+const QUARTER_HOUR_SECONDS = 900
+
+const startsOf = (now: number, span: Span): number[] => (span === 'day' ? hourStarts(now) : dayStarts(now, DAYS_OF[span]))
+
+/**
+ * Hours or days in the viewer's time zone, oldest first, ending with the current one. Empty ones are zero. Days follow the calendar: a
+ * day on which the clocks change has 23 or 25 hours.
+ */
+export function pointsOf({ now, quarterHours }: Received, span: Span): Point[] {
+  const starts = startsOf(now, span)
+  const sums = sumsOf(starts, quarterHours, ({ sat }) => sat)
+  return starts.map((at, place) => ({ at, sat: sums[place] ?? 0 }))
+}
+
+/**
+ * The sum of the previous period, up to the same time of day: comparing a day that has just begun with a whole one would always look like
+ * a loss. That time lies within a quarter hour, so the sum is only known to lie between two numbers. Of these, the one nearest to the
+ * present total is returned, so that neither "more" nor "less" is ever false.
+ */
+export function totalBefore({ now, quarterHours }: Received, span: Span, total: number): number {
+  const from = earlier(startsOf(now, span)[0] ?? now, span)
+  const to = earlier(now, span)
+  const sumOf = (isIn: (at: number) => boolean) => totalOf(quarterHours.filter(({ at }) => at >= from && isIn(at)))
+  const least = sumOf((at) => at + QUARTER_HOUR_SECONDS <= to)
+  const most = sumOf((at) => at < to)
+  return Math.min(Math.max(total, least), most)
+}
+
+/** The same time of day, that many days of the calendar before. */
+function earlier(at: number, span: Span): number {
+  if (span === 'day') return at - HOURS * HOUR_SECONDS
+  const date = new Date(at * 1000)
+  date.setDate(date.getDate() - DAYS_OF[span])
+  return date.getTime() / 1000
+}
+
+/** Start of the local hour, which in some time zones is at :30 or :45 UTC. Stepping back in seconds is safe across clock changes. */
+function hourStarts(now: number): number[] {
+  const date = new Date(now * 1000)
+  const current = now - date.getMinutes() * 60 - date.getSeconds()
+  return Array.from({ length: HOURS }, (_, place) => current - (HOURS - 1 - place) * HOUR_SECONDS)
+}
+
+export const totalOf = (points: Point[]): number => points.reduce((sum, { sat }) => sum + sat, 0)
+
+/** How this period compares with the previous one, in words. Percentages only where they mean something. */
+export function comparison(now: number, before: number): { words: string; direction: 'up' | 'down' | 'same' | 'none' } {
+  if (before === 0) return { words: 'Nothing in the previous period', direction: 'none' }
+  if (now === before) return { words: 'About the same as in the previous period', direction: 'same' }
+  const change = now / before
+  const direction = now > before ? 'up' : 'down'
+  if (change >= 10) return { words: `${Math.round(change)} times the previous period`, direction }
+  const size = percent(Math.abs(now - before), before)
+  return { words: `${size} ${direction === 'up' ? 'more' : 'less'} than in the previous period`, direction }
+}

@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest'
+import type { ApiKey, DashboardNode, GatewayPayment, Webhook } from '../src/api/types.ts'
+import { groupsFor, type Known } from '../src/components/palette/commands.ts'
+import { GO_KEYS, keyReader, type Pressed, type Situation } from '../src/components/palette/keys.ts'
+import { noteFor, paymentSearchIn, rankOf } from '../src/components/palette/matching.ts'
+
+const node = (id: string, name: string) => ({ id, name }) as DashboardNode
+const key = (id: string, name: string, prefix: string) => ({ id, name, prefix }) as ApiKey
+const webhook = (id: string, url: string, description: string | null) => ({ id, url, description }) as Webhook
+const NODE_ID = 'node_d1xkpypvpgtyntvfw7g5'
+const HASH = 'ab'.repeat(32)
+const SECRET = 'byk_a2vW0123456789abcdefghijABCDEFGHIJkl'
+
+const KNOWN: Known = {
+  nodes: [node(NODE_ID, 'Café shop'), node('node_00000000000000000000', 'Podcast')],
+  keys: [key('key_00000000000000000000', 'Shop server', 'byk_a2vW'), key('key_11111111111111111111', 'Backups', 'byk_Zz9Q')],
+  webhooks: [webhook('hook_00000000000000000000', 'https://shop.example/hook', null)],
+  payments: undefined,
+  isSandbox: true,
+  isDark: false,
+  unit: 'sat',
+  now: 1_790_000_000,
+}
+const listed = (query: string, more: Partial<Known> = {}): string[] =>
+  groupsFor(query, { ...KNOWN, ...more }).flatMap(({ name, commands }) => commands.map(({ label }) => `${name}: ${label}`))
+const pathsFor = (query: string, more: Partial<Known> = {}): string[] =>
+  groupsFor(query, { ...KNOWN, ...more }).flatMap(({ commands }) =>
+    commands.flatMap(({ act }) => (act.kind === 'go' ? [act.path] : [])),
+  )
+
+describe('palette: what it lists', () => {
+  test('without a query, every page and every action, and no data of the account', () => {
+    expect(groupsFor('', KNOWN).map(({ name, commands }) => [name, commands.length])).toEqual([
+      ['Pages', 11],
+      ['Actions', 8],
+    ])
+    expect(listed('', { isSandbox: false })).not.toContain('Pages: Try it')
+    expect(listed('', { isDark: true, unit: 'btc' })).toEqual(
+      expect.arrayContaining(['Actions: Use the light theme', 'Actions: Show amounts in sat']),
+    )
+  })
+
+  test('the best match comes first, whatever kind it is', () => {
+    expect(listed('shop')[0]).toBe('API keys: Shop server')
+    expect(listed('cafe')[0]).toBe('Nodes: Café shop')
+    expect(listed('NODES')[0]).toBe('Pages: Nodes')
+    expect(listed('create')[0]).toBe('Actions: Create node')
+    expect(listed('top up')[0]).toBe('Pages: Credit')
+  })
+
+  test('nodes, keys and webhooks are found by name, id and address', () => {
+    expect(pathsFor(NODE_ID)).toEqual([`/nodes/${NODE_ID}`])
+    expect(pathsFor('backups')).toEqual(['/developers#key_11111111111111111111'])
+    expect(pathsFor('shop.example')).toEqual(['/developers/webhooks/hook_00000000000000000000'])
+  })
+
+  test('payments come after everything that was there before they arrived', () => {
+    const found = [{ id: 'pay_1', description: 'A shop', amountSat: 5, createdAt: 1_790_000_000 } as GatewayPayment]
+    const before = listed('shop').filter((line) => !line.startsWith('Documentation'))
+    const after = listed('shop', { payments: { payments: found, nextCursor: 'pay_1' } })
+    expect(after).toEqual([
+      ...before,
+      'Payments: A shop',
+      'Payments: All payments that match “shop”',
+      'Documentation: Search the documentation for “shop”',
+    ])
+  })
+
+  test('a pasted API key is recognized by its beginning, and gets into no request and no link', () => {
+    expect(listed(SECRET)).toEqual(['API keys with this beginning: Shop server'])
+    expect(JSON.stringify(groupsFor(SECRET, KNOWN))).not.toContain(SECRET)
+    expect(paymentSearchIn(SECRET)).toBeUndefined()
+    expect(paymentSearchIn(`Bearer ${SECRET}`)).toBeUndefined()
+  })
+
+  test('every key after g is shown at its page', () => {
+    const shown = groupsFor('', KNOWN).flatMap(({ commands }) => commands.flatMap(({ keys }) => keys ?? []))
+    for (const second of Object.keys(GO_KEYS)) expect(shown).toContain(`g ${second}`)
+  })
+})
+
+test.each([
+  ['pay_d1xkpzyqc4nvthwf6zay', true],
+  [HASH, true],
+  [`lightning:LNBCRT1${'Q'.repeat(300)}`, true],
+  ['weather', true],
+  ['we', false],
+  [NODE_ID, false],
+  // Longer than what anyone types, and as long as the recovery words of a node.
+  ['abandon '.repeat(11).concat('about'), false],
+])('palette: payments are asked for "%s": %s', (query, isAsked) => {
+  expect(paymentSearchIn(query)).toBe(isAsked ? query : undefined)
+})
+
+test('palette: every word must match somewhere, and a name beats another field', () => {
+  expect(rankOf('shop berlin', 'Shop')).toBeUndefined()
+  expect(rankOf('shop node_1', 'Shop', ['node_1'])).toBeDefined()
+  const ranks = [rankOf('shop', 'shop'), rankOf('shop', 'Shop 2'), rankOf('shop', 'My shop'), rankOf('shop', 'Workshop')]
+  expect(ranks).toEqual([0, 1, 2, 3])
+  expect(rankOf('shop', 'Hook', ['https://shop.example'])).toBe(4)
+})
+
+test('palette: it says that nothing was found only when everything was searched', () => {
+  const nothing = { count: 0, isSearching: false, failed: [] }
+  expect(noteFor('zzz', nothing)).toBe('Nothing found for “zzz”.')
+  expect(noteFor('zzz', { ...nothing, isSearching: true })).toBe('Searching…')
+  expect(noteFor('zzz', { ...nothing, failed: ['payments'] })).toMatch(/^Not searched.*: payments\.$/)
+  expect(noteFor('z'.repeat(80), nothing)).toMatch(/Payments were not searched/)
+  expect(noteFor(SECRET, nothing)).toMatch(/was not sent/)
+  expect(noteFor('  ', nothing)).toBe('')
+})
+
+describe('shortcuts: which keys mean what', () => {
+  const FREE: Situation = { isTyping: false, isInDialog: false, isOn: true, isApple: false, nowMs: 0 }
+  const plain = (pressed: string): Pressed => ({
+    key: pressed,
+    ctrlKey: false,
+    metaKey: false,
+    altKey: false,
+    isComposing: false,
+    repeat: false,
+  })
+  /** The meaning of the last of these keys. */
+  const press = (keys: string, situation: Partial<Situation> = {}, more: Partial<Pressed> = {}) => {
+    const read = keyReader()
+    return [...keys].map((one) => read({ ...plain(one), ...more }, { ...FREE, ...situation })).at(-1)
+  }
+
+  test('g and a letter go to a page, ? and / do what they say', () => {
+    for (const [second, { path }] of Object.entries(GO_KEYS)) expect(press(`g${second}`)).toEqual({ act: 'go', path })
+    expect(press('?')).toEqual({ act: 'help' })
+    expect(press('/')).toEqual({ act: 'search' })
+  })
+
+  test('a letter means nothing without g right before it, or when g was long ago', () => {
+    for (const keys of ['n', 'gx', 'gxn', 'g', 'G', 'gN']) expect([keys, press(keys)]).toEqual([keys, undefined])
+    const read = keyReader()
+    read(plain('g'), FREE)
+    expect(read(plain('n'), { ...FREE, nowMs: 5_000 })).toBeUndefined()
+  })
+
+  test('WCAG 2.1.4: single keys do nothing in a field, in a dialog, with modifiers, or when turned off', () => {
+    for (const keys of ['gn', '?', '/']) {
+      for (const situation of [{ isTyping: true }, { isInDialog: true }, { isOn: false }])
+        expect([keys, situation, press(keys, situation)]).toEqual([keys, situation, undefined])
+      for (const more of [{ ctrlKey: true }, { metaKey: true }, { altKey: true }, { isComposing: true }, { repeat: true }])
+        expect([keys, more, press(keys, {}, more)]).toEqual([keys, more, undefined])
+    }
+  })
+
+  test('Ctrl+K opens the palette, also in a field and with single keys turned off, but never over a dialog', () => {
+    const palette = { act: 'palette' }
+    expect(press('k', { isTyping: true, isOn: false }, { ctrlKey: true })).toEqual(palette)
+    expect(press('k', { isApple: true }, { metaKey: true })).toEqual(palette)
+    // In a text field of a Mac, this deletes the rest of the line.
+    expect(press('k', { isApple: true }, { ctrlKey: true })).toBeUndefined()
+    expect(press('k', { isInDialog: true }, { ctrlKey: true })).toBeUndefined()
+  })
+})
