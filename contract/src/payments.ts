@@ -1,6 +1,18 @@
 import { type Static, Type } from 'typebox'
 import { READABLE_OR_EMPTY } from './readable-text.ts'
-import { amountSat, flag, MAX_SAT, NextCursor, named, nullable, readableText, strict, text, timestamp } from './schemas.ts'
+import {
+  amountSat,
+  anyAmountSat,
+  flag,
+  NextCursor,
+  named,
+  nullable,
+  readableText,
+  strict,
+  text,
+  timeParam,
+  timestamp,
+} from './schemas.ts'
 import { MppParams, requestHash, X402Params, X402Requirements } from './x402-terms.ts'
 
 export const Protocol = Type.Enum(['mpp', 'l402', 'x402'], {
@@ -359,15 +371,10 @@ export const ListPaymentsParams = strict(
   { $id: 'ListPaymentsParams', description: 'Which payments to list.' },
 )
 
-const anyAmountSat = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_SAT, description })
-
 /** Which payments to export, to list in the dashboard, and to add up. */
-/** The end of the year 9999: PostgreSQL refuses times that are much later. */
-const boundedTime = (description: string) => ({ ...timestamp(description), maximum: 253_402_300_799 })
-
 export const selectionFields = {
-  from: Type.Optional(boundedTime('Only payments created at this time or later.')),
-  to: Type.Optional(boundedTime('Only payments created before this time.')),
+  from: Type.Optional(timeParam('Only payments created at this time or later.')),
+  to: Type.Optional(timeParam('Only payments created before this time.')),
   nodeId: Type.Optional(text('Only payments to this node.')),
   status: Type.Optional(statusFilter),
   state: Type.Optional(

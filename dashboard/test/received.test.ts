@@ -14,9 +14,13 @@ afterEach(() => {
 })
 
 /** One satoshi in each quarter hour of the last 61 days. */
-function everyQuarter(now: number): { now: number; quarterHours: { at: number; sat: number }[] } {
+function everyQuarter(now: number): { now: number; unlistedNodes: 0; quarterHours: { at: number; sat: number }[] } {
   const last = now - (now % QUARTER)
-  return { now, quarterHours: Array.from({ length: 61 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })).reverse() }
+  return {
+    now,
+    unlistedNodes: 0,
+    quarterHours: Array.from({ length: 61 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })).reverse(),
+  }
 }
 
 const at = (text: string): number => Date.parse(text) / 1000
@@ -79,6 +83,7 @@ test('dashboard: “more” and “less” are true although nobody knows how mu
   process.env.TZ = 'UTC'
   // Seven minutes into a quarter hour. On the day before, 100 sat were received in that one, and 93 sat earlier.
   const received = {
+    unlistedNodes: 0,
     now: at('2026-11-15T21:37:00Z'),
     quarterHours: [
       { at: at('2026-11-14T10:00:00Z'), sat: 93 },

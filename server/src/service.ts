@@ -151,7 +151,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   const twoFactor = new TwoFactor({ sql, masterKeys })
   const signIn = new SignIn({ config, sql, master, twoFactor, logger })
   const links = new Links({ sql, config, signIn })
-  const credit = new Credit({ sql, config, masterKeys })
+  const credit = new Credit({ sql, slowReads, config, masterKeys })
   const redisHits = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, logger, opened)
   const storeHits = config.store.kind === 'server' ? (key: string, windowMs: number) => countHit(sql, key, windowMs) : undefined
   const validation = new Validation({ ...nodeHost, sql, protocolKeys, noteChange })
@@ -174,7 +174,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     nodes,
     wallets: new Wallets({ ...nodeHost, sql }),
     nodeLogs: new NodeLogs({ ...nodeHost, sql }),
-    received: new Received({ sql }),
+    received: new Received({ slowReads }),
     payments: new Payments({ ...nodeHost, sql, config, masterKeys, protocolKeys, noteChange }),
     paymentSearch: new PaymentSearch(sql, slowReads),
     validation,

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
 import { NumberedActivity } from '../operator/accounts.ts'
-import { count, cursorQuery, flag, NextCursor, named, nullable, strict, text, timestamp } from '../schemas.ts'
+import { count, cursorQuery, flag, idParam, NextCursor, named, nullable, strict, text, timeParam, timestamp } from '../schemas.ts'
 
 export const ACTIVITY_KINDS = ['nodes', 'payments', 'keys', 'credit', 'people', 'webhooks'] as const
 
@@ -39,17 +39,14 @@ export const ActivityPage = named(
     description: 'One page of the account’s activity log, newest first. It may be short although more follows.',
   },
 )
-/** Other characters occur in no id, and PostgreSQL rejects some of them. */
-const id = (description: string) => Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description })
-
 export const ActivityParams = strict({
   ...cursorQuery.properties,
   kind: Type.Optional(Type.Enum([...ACTIVITY_KINDS], { description: 'Only entries of this kind.' })),
-  nodeId: Type.Optional(id('Only what happened to this node, what it did, and its payments.')),
-  keyId: Type.Optional(id('Only what happened to this key, and what was done with it.')),
-  actor: Type.Optional(id('Only what this person or key did; also `operator`, or `service`.')),
-  from: Type.Optional(timestamp('Only what happened at this time or later.')),
-  to: Type.Optional(timestamp('Only what happened before this time.')),
+  nodeId: Type.Optional(idParam('Only what happened to this node, what it did, and its payments.')),
+  keyId: Type.Optional(idParam('Only what happened to this key, and what was done with it.')),
+  actor: Type.Optional(idParam('Only what this person or key did; also `operator`, or `service`.')),
+  from: Type.Optional(timeParam('Only what happened at this time or later.')),
+  to: Type.Optional(timeParam('Only what happened before this time.')),
   folded: Type.Optional(flag('Show payments of one node within one hour as one entry.')),
   hourStartMinute: Type.Optional(
     Type.Enum(['0', '15', '30', '45'], {

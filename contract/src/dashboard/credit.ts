@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
-import { count, cursorQuery, flag, NextCursor, named, nullable, strict, text, timestamp } from '../schemas.ts'
+import { count, cursorQuery, flag, NextCursor, named, nullable, strict, text, timeParam, timestamp } from '../schemas.ts'
 
 export const MAX_TOP_UP_SAT = 10_000_000
 
@@ -50,7 +50,10 @@ export const Credit = named(
     matching: nullable(
       Type.Object(
         { count: count('How many entries.'), amountMsat: Type.Integer({ description: 'Their sum.' }) },
-        { description: 'All entries that match the filter, not only those of this page; null without a filter.' },
+        {
+          description:
+            'All entries that match the filter, not only those of this page; null without a filter, and on later pages.',
+        },
       ),
     ),
     entries: Type.Array(CreditEntry),
@@ -61,8 +64,8 @@ export const Credit = named(
 export type Credit = Static<typeof Credit>
 export const LEDGER_KINDS = ['usage', 'top_up', 'operator', 'signup'] as const
 const period = {
-  from: Type.Optional(timestamp('Only what happened at this time or later.')),
-  to: Type.Optional(timestamp('Only what happened before this time.')),
+  from: Type.Optional(timeParam('Only what happened at this time or later.')),
+  to: Type.Optional(timeParam('Only what happened before this time.')),
 }
 const ledgerQuery = strict({
   ...cursorQuery.properties,
@@ -85,11 +88,11 @@ export const CreditUsage = named(
       Type.Object({ at: timestamp('Start of the quarter hour.'), amountMsat: count('What all nodes cost.') }),
       {
         description:
-          'By the quarter hour in which a charged interval began; an interval is an hour or less. Empty ones are left out.',
+          'By the quarter hour in which the ledger charged for it, which is within an hour of the usage. What is not in the ledger yet counts as charged now. Empty ones are left out.',
       },
     ),
   },
-  { $id: 'CreditUsage', description: 'What nodes cost in a period, including what is not in the ledger yet.' },
+  { $id: 'CreditUsage', description: 'What nodes cost since a time, including what is not in the ledger yet.' },
 )
 export type CreditUsage = Static<typeof CreditUsage>
 export const CreateTopUpParams = strict(
@@ -127,7 +130,9 @@ export const getCreditUsage = operation({
   path: '/dashboard/api/credit/usage',
   operationId: 'getCreditUsage',
   summary: 'Get what each node cost in a period',
-  query: strict(period),
+  query: strict({
+    from: timeParam('Only what was charged since this time, rounded down to a quarter hour. At most 92 days ago.'),
+  }),
   status: 200,
   response: CreditUsage,
   errors: [],

@@ -5,11 +5,18 @@ import { flag, NodeId, named, nullable, text } from '../schemas.ts'
 export const NodeLog = named(
   {
     lines: nullable(
-      Type.Array(text('One line.'), { description: 'Oldest first; null if this installation cannot read logs of nodes.' }),
+      Type.Array(text('One line.'), {
+        description:
+          'Oldest first, with times in UTC; null if the service cannot read the log of this node, because it runs on another machine or on Kubernetes.',
+      }),
     ),
     isComplete: flag('Whether these are all lines, and not only the last ones.'),
   },
-  { $id: 'NodeLog', description: 'The end of the node’s log. Values that may be secrets are hidden.' },
+  {
+    $id: 'NodeLog',
+    description:
+      'The end of the node’s log. Values that may be secrets are hidden, and so are paths and addresses of the machine.',
+  },
 )
 export type NodeLog = Static<typeof NodeLog>
 export const NodeReceiving = named(

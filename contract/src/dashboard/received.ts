@@ -1,23 +1,27 @@
 import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
-import { count, named, strict, text, timestamp } from '../schemas.ts'
+import { count, idParam, named, strict, text, timestamp } from '../schemas.ts'
 
+const unlistedNodes = count(
+  'Nodes that have not listed what they received for a while, for example because they do not respond. Of these, only gateway payments are complete.',
+)
 const quarterHour = Type.Object({
   at: timestamp('Start of the quarter hour.'),
   sat: Type.Integer({ description: 'Amount received.' }),
 })
 export const Received = named(
-  { now: timestamp('Current time of the service.'), quarterHours: Type.Array(quarterHour) },
+  { now: timestamp('Current time of the service.'), unlistedNodes, quarterHours: Type.Array(quarterHour) },
   {
     $id: 'Received',
     description:
-      'Gateway payments received in twice as many days as requested and one more, by quarter hour. Empty quarter hours are left out.',
+      'What was received in twice as many days as requested and one more, by quarter hour: gateway payments, and what nodes received otherwise. Empty quarter hours are left out.',
   },
 )
 export type Received = Static<typeof Received>
 export const ReceivedByNode = named(
   {
     now: timestamp('When the sums were taken.'),
+    unlistedNodes,
     nodes: Type.Array(
       Type.Object({
         nodeId: text('The node.'),
@@ -28,14 +32,14 @@ export const ReceivedByNode = named(
   },
   {
     $id: 'ReceivedByNode',
-    description: 'Gateway payments of the last 30 days by node, up to a minute old. Nodes without any are left out.',
+    description: 'What each node received in the last 30 days, up to a minute old. Nodes without any are left out.',
   },
 )
 export type ReceivedByNode = Static<typeof ReceivedByNode>
 export const ReceivedParams = strict(
   {
     days: Type.Enum(['1', '7', '30'], { description: 'The length of the period.' }),
-    nodeId: Type.Optional(text('Only payments of this node.')),
+    nodeId: Type.Optional(idParam('Only payments of this node.')),
   },
   { $id: 'ReceivedParams', description: 'Which payments to add up.' },
 )

@@ -70,8 +70,10 @@ function Loaded({ received, span }: { received: ReceivedData; span: Span }) {
         </span>
       </div>
       <p className="small dim">
-        {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone. Only gateway
-        payments: what a node received otherwise is under its Payments.
+        {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone. Gateway payments
+        count at once, other payments of a node within about five minutes.
+        {received.unlistedNodes > 0 &&
+          ` Of ${received.unlistedNodes === 1 ? 'one node' : `${received.unlistedNodes} nodes`}, only gateway payments are known at the moment.`}
       </p>
       <div className="chart-space">
         {total === 0 ? (

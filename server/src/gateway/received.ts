@@ -1,5 +1,5 @@
-import type { Sql } from '../store/db.ts'
-import { type NodeReceivedRow, type ReceivedRow, receivedByNode, receivedLately } from '../store/payments/settled.ts'
+import { type ReceivedByNodeRow, type ReceivedRow, receivedByNode, receivedLately } from '../store/payments/settled.ts'
+import type { SlowReads } from '../store/slow-reads.ts'
 
 /** The period before, for comparison, and a day more: the reader's days begin up to a day earlier than ours. */
 const daysFor = (days: number): number => 2 * days + 1
@@ -9,28 +9,27 @@ const KEPT_MS = 60_000
 const MOST_KEPT = 1_000
 
 type Call = { accountId: string }
-type ByNode = { now: number; nodes: NodeReceivedRow[] }
-type Kept = { untilMs: number; answer: Promise<ByNode> }
+type Kept = { untilMs: number; answer: Promise<ReceivedByNodeRow> }
 
-/** What the gateway's payments have brought in. What nodes receive through invoices of their owners is not known here. */
+/** What nodes have received: payments of the gateway, and what each node has listed beside them. */
 export class Received {
-  readonly #sql: Sql
+  readonly #slowReads: SlowReads
   readonly #byNode = new Map<string, Kept>()
 
-  constructor({ sql }: { sql: Sql }) {
-    this.#sql = sql
+  constructor({ slowReads }: { slowReads: SlowReads }) {
+    this.#slowReads = slowReads
   }
 
   lately({ accountId }: Call, { days, nodeId }: { days: number; nodeId?: string | undefined }): Promise<ReceivedRow> {
-    return receivedLately(this.#sql, accountId, { days: daysFor(days), nodeId })
+    return this.#slowReads.run(accountId, (sql) => receivedLately(sql, accountId, { days: daysFor(days), nodeId }))
   }
 
   /** Up to a minute old. `now` says when the sums were taken. */
-  byNode({ accountId }: Call): Promise<ByNode> {
+  byNode({ accountId }: Call): Promise<ReceivedByNodeRow> {
     const nowMs = performance.now()
     const kept = this.#byNode.get(accountId)
     if (kept && kept.untilMs > nowMs) return kept.answer
-    const answer = receivedByNode(this.#sql, accountId, DAYS_BY_NODE)
+    const answer = this.#slowReads.run(accountId, (sql) => receivedByNode(sql, accountId, DAYS_BY_NODE))
     this.#byNode.delete(accountId)
     this.#byNode.set(accountId, { untilMs: nowMs + KEPT_MS, answer })
     for (const oldest of this.#byNode.keys()) {

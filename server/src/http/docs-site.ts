@@ -33,6 +33,7 @@ export function docsSite(directory: string) {
         for (const [name, value] of Object.entries({ ...PAGE_HEADERS, 'cache-control': caching })) response.setHeader(name, value)
       },
     })
+    const retry = { 'retry-after': String(RELOAD_SECONDS) }
     const isThere = (file: string): boolean => existsSync(join(directory, file))
     const sendFile = (reply: FastifyReply, file: string): FastifyReply => reply.sendFile(join(basename(directory), file))
     const send = (request: FastifyRequest, reply: FastifyReply, file: string) => {
@@ -40,13 +41,10 @@ export function docsSite(directory: string) {
       if (isThere('index.html'))
         return acceptsPages(request) ? sendFile(reply.code(404).header('vary', 'accept'), '404.html') : reply.callNotFound()
       if (!acceptsPages(request))
-        throw new Problem('service_unavailable', 'The documentation is being built. Try again in a few seconds.')
-      const headers = {
-        ...PAGE_HEADERS,
-        'content-security-policy': PLAIN_PAGE_POLICY,
-        'cache-control': 'no-store',
-        'retry-after': String(RELOAD_SECONDS),
-      }
+        throw new Problem('service_unavailable', 'The documentation is being built. Try again in a few seconds.', {
+          headers: retry,
+        })
+      const headers = { ...PAGE_HEADERS, ...retry, 'content-security-policy': PLAIN_PAGE_POLICY, 'cache-control': 'no-store' }
       return reply.code(503).headers(headers).type('text/html; charset=utf-8').send(BEING_BUILT)
     }
     const hidden = { config: { isFallback: true } }

@@ -19,6 +19,7 @@ import { noSuchNode, Problem } from '../problems.ts'
 import { logActivity } from '../store/activity.ts'
 import type { Sql } from '../store/db.ts'
 import { recordBalance } from '../store/nodes/funds.ts'
+import { recordReceipts } from '../store/nodes/receipts.ts'
 import { wakeNode } from '../store/nodes/steps.ts'
 import { paymentIdsOf } from '../store/payments/invoices.ts'
 import type { AccessTo, NodeAccess } from './access.ts'
@@ -137,6 +138,7 @@ export class Wallets {
       if (list.answer !== 'payments') throw silent(list)
       return list.payments
     })
+    await this.#recordReceipts(nodeId, payments)
     const newest = payments.sort(newestFirst).slice(0, LISTED)
     const hashes = newest.flatMap(({ direction, paymentHash }) => (direction === 'in' && paymentHash ? [paymentHash] : []))
     const ids = await paymentIdsOf(this.#deps.sql, nodeId, hashes)
@@ -178,8 +180,17 @@ export class Wallets {
       : { answer: 'unknown' as const }
     if (found.answer === 'unknown') throw new Problem('not_found', 'The node has no such invoice.')
     if (found.answer !== 'payment') throw silent(found)
+    await this.#recordReceipts(nodeId, [found.payment])
     const { isPaid, amountSat } = found.payment
     return { isPaid, receivedSat: isPaid ? amountSat : 0 }
+  }
+
+  /** So that what a page has just shown as received is in the sums, and not only once the node lists it. */
+  async #recordReceipts(nodeId: string, payments: WalletPayment[]): Promise<void> {
+    const receipts = payments.flatMap(({ direction, isPaid, paymentHash, amountSat, completedAtMs }) =>
+      direction === 'in' && isPaid && paymentHash && completedAtMs ? [{ paymentHash, amountSat, completedAtMs }] : [],
+    )
+    if (receipts.length > 0) await recordReceipts(this.#deps.sql, nodeId, receipts)
   }
 
   /**

@@ -8,9 +8,9 @@ export const csvTime = (seconds: number | null): string | null =>
 
 /**
  * A spreadsheet runs text that begins like a formula, and other people can influence some texts. The apostrophe makes it text. In many
- * countries, spreadsheets split lines at semicolons, so a cell may begin after one.
+ * countries, spreadsheets split lines at semicolons, so a cell may begin after one, also with the quotes that are part of the text.
  */
 function quoted(text: string): string {
-  const safe = text.replace(/(^|[;\t])(?=[=+\-@])/g, "$1'").replace(/^[\t\r]/, "'$&")
+  const safe = text.replace(/(^|[;\t])("*)(?=[=+\-@])/g, "$1'$2").replace(/^[\t\r]/, "'$&")
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -16,6 +16,7 @@ import {
 } from '../store/payments/invoices.ts'
 import type { AskableNode } from './askable-node.ts'
 import { BOOKS } from './books.ts'
+import { Receipts } from './receipts.ts'
 import { ReceivedLists } from './received-lists.ts'
 
 const SWEEP_MS = 1_000
@@ -61,6 +62,7 @@ export class Settlements {
   /** By node: invoices that its events made us ask about, now or a moment ago. */
   readonly #hinted = new Map<string, Set<string>>()
   readonly #lists: ReceivedLists
+  readonly #receipts: Receipts
   readonly #timer: NodeJS.Timeout | undefined
   #sweeping = false
   #stopped = false
@@ -68,6 +70,7 @@ export class Settlements {
   constructor(deps: SettlementsDeps) {
     this.#deps = deps
     this.#lists = new ReceivedLists({ ...deps, settle: (...payment) => this.#settle(...payment) })
+    this.#receipts = new Receipts(deps)
     const { host } = deps
     if (host !== undefined) this.#timer = setInterval(() => void this.#sweep(host), SWEEP_MS)
   }
@@ -161,6 +164,7 @@ export class Settlements {
     const { sql, log } = this.#deps
     try {
       await this.#lists.sweep(host)
+      await this.#receipts.sweep(host)
       const nodes = { busyNodes: [...this.#busyNodes.keys()], listedNodes: this.#lists.nodeIds }
       const due = (await Promise.all(BOOKS.map(({ invoices }) => takeDueInvoices(sql, invoices, host, nodes))))
         .flat()
@@ -202,6 +206,6 @@ export class Settlements {
   async close(): Promise<void> {
     this.#stopped = true
     clearInterval(this.#timer)
-    await Promise.allSettled([...this.#busyNodes.values(), this.#lists.close()])
+    await Promise.allSettled([...this.#busyNodes.values(), this.#lists.close(), this.#receipts.close()])
   }
 }

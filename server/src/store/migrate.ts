@@ -15,6 +15,12 @@ const OLDEST_POSTGRES = 150_000
  * other, the migration gives up and the request does not fail.
  */
 const LOCK_TIMEOUT_MS = 500
+/**
+ * Every tenth attempt waits longer than the deadlock timeout (1 s unless it was changed): only a wait of that length makes PostgreSQL
+ * cancel an autovacuum that holds the table, which may otherwise go on for hours.
+ */
+const LONG_LOCK_TIMEOUT_MS = 1_500
+const LONG_EVERY = 10
 const LOCK_PATIENCE_MS = 60_000
 const LOCK_PAUSE_MS = 250
 const NO_LOCK = ['40P01', '55P03']
@@ -84,17 +90,19 @@ async function apply(sql: Sql, { version, name, sql: statements }: Migration): P
   const isStepwise = statements.startsWith(WITHOUT_TRANSACTION)
   for (const step of isStepwise ? indexSteps(name, statements) : []) await patiently(sql, name, () => changeIndex(sql, step))
   const record = `INSERT INTO schema_migrations (version, name) VALUES (${version}, '${name}')`
-  await patiently(sql, name, () =>
-    sql.unsafe(`BEGIN; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; ${isStepwise ? '' : statements}; ${record}; COMMIT`),
+  await patiently(sql, name, (attempt) =>
+    sql.unsafe(`BEGIN; SET LOCAL lock_timeout = ${lockTimeoutMs(attempt)}; ${isStepwise ? '' : statements}; ${record}; COMMIT`),
   )
 }
 
+const lockTimeoutMs = (attempt: number): number => (attempt % LONG_EVERY === 0 ? LONG_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS)
+
 /** Retried while the tables are in use: each attempt blocks other users of the tables only briefly. */
-async function patiently(sql: Sql, name: string, work: () => Promise<unknown>): Promise<void> {
+async function patiently(sql: Sql, name: string, work: (attempt: number) => Promise<unknown>): Promise<void> {
   let deadline: number | undefined
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
     try {
-      await work()
+      await work(attempt)
       return
     } catch (error) {
       if (!NO_LOCK.includes((error as { code?: string }).code ?? '')) throw error

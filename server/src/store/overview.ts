@@ -2,7 +2,7 @@ import { newId } from '../platform/ids.ts'
 import type { Sql } from './db.ts'
 import { FIRST_RUN_KEY } from './keys.ts'
 import { isSilent } from './nodes/nodes.ts'
-import { countFailedDeliveries, countUnclaimed, listSettled, type ShownPayment } from './payments/settled.ts'
+import { countFailedDeliveries, countSettled, listSettled, type ShownPayment } from './payments/settled.ts'
 
 export type OverviewRow = {
   /** `ready` excludes nodes that did not respond to the last check. `starting` includes those being set up. */
@@ -16,7 +16,7 @@ export type OverviewRow = {
 
 const DAYS = 7
 const RECENT = 6
-const DAY = 86_400
+const DAY_MS = 86_400_000
 
 type Counts = OverviewRow['nodes'] &
   Pick<OverviewRow['attention'], 'failingWebhooks' | 'disabledWebhooks'> & {
@@ -27,10 +27,10 @@ type Counts = OverviewRow['nodes'] &
 
 /** Each statement reads one range of one index, so its cost depends on recent activity, not on the whole history. */
 export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewRow> {
-  const [funnel, recent, unclaimedPayments, failedDeliveries, [counts]] = await Promise.all([
-    funnelOf(sql, accountId),
+  const [issued, { settled, paid, unclaimed }, recent, failedDeliveries, [counts]] = await Promise.all([
+    countIssued(sql, accountId, DAYS),
+    countSettled(sql, accountId, DAYS),
     listSettled(sql, accountId, RECENT),
-    countUnclaimed(sql, accountId, DAYS),
     countFailedDeliveries(sql, accountId, DAYS),
     // ORDER BY makes PostgreSQL use an index: without it, finding any one row may scan the whole table, past the rows of other accounts.
     sql<Counts[]>`
@@ -54,28 +54,21 @@ export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewR
   const { hasKey, hasChallenge, hasPaidRequest, failingWebhooks, disabledWebhooks, ...nodes } = counts
   return {
     nodes,
-    funnel,
+    funnel: { issued, settled, paid },
     recent,
-    attention: { unclaimedPayments, failedDeliveries, failingWebhooks, disabledWebhooks },
+    attention: { unclaimedPayments: unclaimed, failedDeliveries, failingWebhooks, disabledWebhooks },
     checklist: { hasNode: nodes.total > 0, hasKey, hasChallenge, hasPaidRequest },
   }
 }
 
 /**
- * An id begins with its creation time, so the payments issued in these days are one range of ids, which an index-only scan can count. So
- * are the paid ones: a challenge lives for minutes, so nothing is settled a day after its creation. Challenges that have been removed since
- * are included in hourly counts.
+ * An id begins with its creation time, so the payments issued in these days are one range of ids, which an index-only scan can count.
+ * Challenges that have been removed since are included in hourly counts.
  */
-export async function funnelOf(sql: Sql, accountId: string): Promise<OverviewRow['funnel']> {
-  const sinceDays = (days: number): string => newId('pay', Date.now() - days * DAY * 1000)
-  const [row] = await sql<OverviewRow['funnel'][]>`
-    SELECT ((SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${sinceDays(DAYS)})
+export async function countIssued(sql: Sql, accountId: string, days: number): Promise<number> {
+  const [row] = await sql<{ issued: number }[]>`
+    SELECT ((SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${newId('pay', Date.now() - days * DAY_MS)})
             + (SELECT coalesce(sum(count), 0) FROM removed_challenges
-               WHERE account_id = ${accountId} AND hour >= now() - ${DAYS} * interval '1 day'))::int AS issued,
-           s.settled, s.paid
-    FROM (SELECT count(*)::int AS settled, count(paid.id)::int AS paid
-          FROM gateway_payments LEFT JOIN (
-            SELECT id FROM paid_payments WHERE account_id = ${accountId} AND id >= ${sinceDays(DAYS + 1)}) paid USING (id)
-          WHERE account_id = ${accountId} AND settled_at >= now() - ${DAYS} * interval '1 day') s`
-  return row ?? { issued: 0, settled: 0, paid: 0 }
+               WHERE account_id = ${accountId} AND hour >= now() - ${days} * interval '1 day'))::int AS issued`
+  return row?.issued ?? 0
 }

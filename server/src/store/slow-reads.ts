@@ -7,6 +7,8 @@ const MAX_WAITING_OF_ACCOUNT = 10
 const QUERY_CANCELED = '57014'
 const SHORTER_PERIOD = 'Narrow it down, for example to a shorter period.'
 
+/** `advice`: what to do if it takes too long. `isSnapshot`: whether all statements must see the same moment. */
+export type SlowReadOptions = { advice?: string; isSnapshot?: boolean }
 export type SlowReadLimits = { timeoutMs: number; maxRunning: number; maxWaitingOfAccount: number }
 
 /**
@@ -30,11 +32,11 @@ export class SlowReads {
     }
   }
 
-  /** `advice`: what to do if it takes too long. */
-  async run<T>(accountId: string, work: (sql: Sql) => Promise<T>, advice = SHORTER_PERIOD): Promise<T> {
+  async run<T>(accountId: string, work: (sql: Sql) => Promise<T>, options: SlowReadOptions = {}): Promise<T> {
+    const { advice = SHORTER_PERIOD, isSnapshot = false } = options
     await this.#enter(accountId)
     try {
-      return await this.#database.beginAs('READ ONLY', async (sql) => {
+      return await this.#database.beginAs(isSnapshot ? 'ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'READ ONLY', async (sql) => {
         await sql.unsafe(`SET LOCAL statement_timeout = ${this.#limits.timeoutMs}`)
         return work(sql)
       })
@@ -75,6 +77,6 @@ const tookTooLong = (advice: string): Problem =>
   new Problem('service_unavailable', `This takes too long. ${advice}`, { headers: { 'retry-after': '5' } })
 
 const tooMany = (): Problem =>
-  new Problem('service_unavailable', 'Too many searches of this account are waiting. Try again in a few seconds.', {
+  new Problem('service_unavailable', 'Too many requests of this account are waiting. Try again in a few seconds.', {
     headers: { 'retry-after': '5' },
   })

@@ -3,6 +3,7 @@ import { Credit, type CreditSummary, levelOf, runwaySeconds } from '../../src/ac
 import { type Config, readConfig } from '../../src/config.ts'
 import { closeHours, postUsage } from '../../src/store/credit/usage.ts'
 import type { Database } from '../../src/store/db.ts'
+import { SlowReads } from '../../src/store/slow-reads.ts'
 import {
   type Clock,
   costOf,
@@ -75,7 +76,7 @@ describe('C31 C33: what an account is shown', () => {
 
   beforeAll(async () => {
     ;({ sql, clock } = await freshDatabase())
-    credit = new Credit({ sql, config, masterKeys: [] })
+    credit = new Credit({ sql, slowReads: new SlowReads(sql), config, masterKeys: [] })
   })
 
   test('the balance excludes unposted usage and is rounded down; the runway covers all charged nodes', async () => {
@@ -124,7 +125,14 @@ describe('C31 C33: what an account is shown', () => {
   test('at price 0, nothing is charged and credit never runs out', async () => {
     const id = await newAccount(sql)
     await newNode(sql, id)
-    expect(await new Credit({ sql, config: { ...config, nodePriceSatPerDay: 0 }, masterKeys: [] }).summary(id)).toMatchObject({
+    expect(
+      await new Credit({
+        sql,
+        slowReads: new SlowReads(sql),
+        config: { ...config, nodePriceSatPerDay: 0 },
+        masterKeys: [],
+      }).summary(id),
+    ).toMatchObject({
       nodesThatCost: 0,
       runwaySeconds: null,
       warning: 'none',

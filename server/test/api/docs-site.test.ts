@@ -35,7 +35,10 @@ describe.sequential('C89: how the documentation is served', () => {
       expect(text).toContain('<meta http-equiv="refresh" content="2" />')
       expect(headers['content-security-policy']).toMatch(/^default-src 'none'/)
     }
-    expect(codeOf(await get('/docs/quickstart.md'))).toEqual([503, 'service_unavailable'])
+    for (const path of ['/docs', '/docs/quickstart.md', '/llms.txt']) {
+      const answer = await get(path)
+      expect([codeOf(answer), answer.headers['retry-after']]).toEqual([[503, 'service_unavailable'], '2'])
+    }
   })
 
   test('C89: once it is built, without a restart, every page is there, also as Markdown', async () => {

@@ -74,7 +74,8 @@ const BODIES: Record<string, unknown> = {
   'POST /account/deletion': { name: 'x' },
 }
 /** What a query must have, so that the unknown parameter is the only error. */
-const QUERIES: Record<string, string> = { '/dashboard/api/received': 'days=1&' }
+const FROM = `from=${Math.floor(Date.now() / 1000)}&`
+const QUERIES: Record<string, string> = { '/dashboard/api/received': 'days=1&', '/dashboard/api/credit/usage': FROM }
 
 test('the tests below use the routes that the service registers', () => {
   expect(routes.length).toBeGreaterThan(40)

@@ -1,8 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Credit } from '../../src/accounts/credit/credit.ts'
+import { usageOf } from '../../src/accounts/credit/ledger.ts'
 import { readConfig } from '../../src/config.ts'
 import { closeHours, postUsage } from '../../src/store/credit/usage.ts'
+import { addUpUsageDay } from '../../src/store/credit/usage-sums.ts'
 import type { Database } from '../../src/store/db.ts'
+import { SlowReads } from '../../src/store/slow-reads.ts'
 import {
   type Clock,
   forgetNodes,
@@ -21,7 +24,12 @@ let credit: Credit
 
 beforeAll(async () => {
   ;({ sql, clock } = await freshDatabase())
-  credit = new Credit({ sql, config: { ...readConfig({}), nodePriceSatPerDay: PRICE_SAT, creditGraceHours: 36 }, masterKeys: [] })
+  credit = new Credit({
+    sql,
+    slowReads: new SlowReads(sql),
+    config: { ...readConfig({}), nodePriceSatPerDay: PRICE_SAT, creditGraceHours: 36 },
+    masterKeys: [],
+  })
 })
 
 const sum = (amounts: number[]): number => amounts.reduce((total, amount) => total + amount, 0)
@@ -81,7 +89,8 @@ describe('C31: the ledger adds up', () => {
     expect(found.matching).toEqual({ count: usage.length, amountMsat: sum(usage.map(({ amountMsat }) => amountMsat)) })
     const next = await credit.ledger(id, found.entries.at(-1)?.id, 100, { kind: 'usage' })
     expect(next.entries).toEqual(usage.slice(3))
-    expect(next.matching).toEqual(found.matching)
+    // The sum is on the first page, and reading it again would cost as much.
+    expect(next.matching).toBeNull()
     const early = await credit.ledger(id, undefined, 100, { from: NOON, to: NOON + 3_601 })
     expect(early.entries).toEqual(all.filter(({ createdAt }) => createdAt >= NOON && createdAt < NOON + 3_601))
     expect(early.entries).toHaveLength(3)
@@ -92,7 +101,7 @@ describe('C31: the ledger adds up', () => {
     await setNode(sql, nodes[1], { isDeleted: true })
     const { summary, entries } = await credit.ledger(id, undefined, 100)
     const chargedFor = (node: string) => -sum(entries.filter(({ nodeId }) => nodeId === node).map(({ amountMsat }) => amountMsat))
-    const all = await credit.usage(id, {})
+    const all = await credit.usage(id, NOON)
     expect(all.nodes).toEqual([
       {
         nodeId: nodes[0],
@@ -104,11 +113,80 @@ describe('C31: the ledger adds up', () => {
       { nodeId: nodes[1], nodeName: 'x', isDeleted: true, amountMsat: chargedFor(nodes[1]), minutes: 181 },
     ])
     expect(sum(all.quarterHours.map(({ amountMsat }) => amountMsat))).toBe(sum(all.nodes.map(({ amountMsat }) => amountMsat)))
-    const lastHour = await credit.usage(id, { from: NOON + 3 * 3_600 - 60 })
-    expect(lastHour.nodes.map(({ minutes }) => minutes)).toEqual([20, 1])
-    const firstHour = await credit.usage(id, { from: NOON - 60, to: NOON + 1_800 })
-    expect(firstHour.nodes.map(({ minutes }) => minutes)).toEqual([60, 60])
-    expect(await credit.usage(await newAccount(sql), {})).toEqual({ nodes: [], quarterHours: [] })
+    // By the time of the entries: the third hours, the minute of the stop, and what runs.
+    const lastHour = await credit.usage(id, NOON + 2 * 3_600 + 900)
+    expect(lastHour.nodes.map(({ minutes }) => minutes)).toEqual([80, 61])
+    expect(await credit.usage(await newAccount(sql), NOON)).toEqual({ nodes: [], quarterHours: [] })
+  })
+})
+
+describe('what nodes cost, of days that are added up', () => {
+  const DAY = 86_400
+  /** Two nodes for ten days, an hour at a time, until the clock's present. */
+  async function longUse(): Promise<{ id: string; end: number; addUp: () => Promise<number> }> {
+    await forgetNodes(sql)
+    await sql`TRUNCATE usage_days, usage_quarter_hours, usage_days_added_up`
+    const id = await newAccount(sql, 1)
+    const end = NOON + 60 * DAY
+    await sql`
+      WITH used AS (
+        SELECT ${id} || '_' || node AS node, to_timestamp(${NOON - (NOON % 60) + 50 * DAY}) + hour * interval '1 hour' AS at
+        FROM generate_series(0, 10 * 24 - 2) hour, generate_series(1, 2) node
+      ), intervals AS (
+        INSERT INTO usage_intervals (node_id, account_id, started_at, ended_at, posted_at)
+        SELECT node, ${id}, at, at + interval '1 hour', at + interval '1 hour' FROM used
+      )
+      INSERT INTO credit_entries (account_id, amount_msat, kind, reason, reference, created_at)
+      SELECT ${id}, -right(node, 1)::int * 1000, 'usage', 'x', node || ' ' || unix_minute(at), at + interval '1 hour' FROM used`
+    await clock.set(end)
+    const addUp = async (): Promise<number> => {
+      let days = 0
+      while (await addUpUsageDay(sql)) days++
+      return days
+    }
+    return { id, end, addUp }
+  }
+
+  test('the sums are the same before and after, from any time on, and nothing is added up twice', async () => {
+    const { id, end, addUp } = await longUse()
+    const all = async () => {
+      const answers = []
+      for (let from = end - 12 * DAY; from < end; from += 5 * 3_600) answers.push(await credit.usage(id, from))
+      return answers
+    }
+    const before = await all()
+    expect(before[0]?.nodes.map(({ amountMsat, minutes }) => [amountMsat, minutes])).toEqual([
+      [2_000 * 239, 239 * 60],
+      [1_000 * 239, 239 * 60],
+    ])
+    expect(await addUp()).toBeGreaterThan(5)
+    expect(await all()).toEqual(before)
+    expect(await addUp()).toBe(0)
+    expect((await Promise.all([addUpUsageDay(sql), addUpUsageDay(sql)])).filter(Boolean)).toEqual([])
+    await clock.move(DAY)
+    expect((await Promise.all([addUpUsageDay(sql), addUpUsageDay(sql)])).filter(Boolean)).toEqual([true])
+    expect(await all()).toEqual(before)
+  })
+
+  test('C83: entries of days that are added up are not read for it', async () => {
+    const { id, end, addUp } = await longUse()
+    await addUp()
+    await sql`ANALYZE`
+    const read = await sql.begin(async (store) => {
+      await store`SET LOCAL enable_seqscan = off`
+      await usageOf(store, id, end - 11 * DAY, PRICE_MSAT)
+      const [row] = await store<{ read: number }[]>`
+        SELECT sum(idx_tup_fetch)::int AS read FROM pg_stat_xact_user_tables WHERE relname IN ('credit_entries', 'usage_intervals')`
+      return row?.read
+    })
+    // Of the day and the part of one that are not: about 80 entries, read twice, and as many intervals. All of them would be 1,400.
+    expect(read).toBeLessThan(400)
+  })
+
+  test('a time further back is refused', async () => {
+    await clock.set(NOON)
+    const id = await newAccount(sql)
+    await expect(credit.usage(id, NOON - 93 * DAY)).rejects.toMatchObject({ code: 'bad_request' })
   })
 })
 

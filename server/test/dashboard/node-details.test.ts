@@ -1,3 +1,5 @@
+import { appendFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { offerIn } from '../../../protocol/src/offers.ts'
 import { type CreatedNode, signUp, type Visitor } from '../support/dashboard.ts'
@@ -62,12 +64,60 @@ test('dashboard: a payment of the node names its gateway payment, if it has one'
   expect(named).toContainEqual([22, null])
 })
 
+test('dashboard: what a node receives through its own invoices counts as received, and gateway payments count once', async () => {
+  const till = await ann.createReady()
+  const { id: nodeId } = till.node
+  await ann.want(200, 'POST', `/sandbox/nodes/${nodeId}/fund`, { json: { amountSat: 500_000 } })
+  const received = async (query: string): Promise<number> => {
+    const { quarterHours } = await ann.want(200, 'GET', `/received?days=1${query}`)
+    return quarterHours.reduce((sum: number, { sat }: { sat: number }) => sum + sat, 0)
+  }
+  const ofTill = () => received(`&nodeId=${nodeId}`)
+  const sql = server.sql()
+  /** Makes the node list everything again. */
+  const listAgain = async (): Promise<void> => {
+    const isListed = async () => (await ann.want(200, 'GET', `/received?days=1&nodeId=${nodeId}`)).unlistedNodes === 0
+    await eventually(isListed, 'the list of the node')
+    await sql`UPDATE node_receipt_lists SET next_at = now(), listed_until = NULL, listed_at = NULL WHERE node_id = ${nodeId}`
+    expect(await isListed()).toBe(false)
+    await eventually(isListed, 'the next list of the node')
+  }
+  await listAgain()
+  const [before, beforeOfAll] = [await ofTill(), await received('')]
+  const byHand = await ann.want(201, 'POST', `/nodes/${nodeId}/invoices`, { json: { amountSat: 4_000, description: 'By hand' } })
+  await ann.want(200, 'POST', '/sandbox/pay', { json: { invoice: byHand.invoice } })
+  const json = { nodeId, amountSat: 300, description: 'Tea', protocol: 'l402' }
+  const { challenge } = await ann.want(201, 'POST', '/payments', { json })
+  await ann.want(200, 'POST', '/sandbox/pay', { json: { invoice: offerIn(challenge).invoiceText } })
+  // The service settles it; the other one is known once the page has asked for it.
+  await eventually(async () => (await ofTill()) - before === 300, 'the payment of the gateway')
+  expect(await ann.want(200, 'GET', `/nodes/${nodeId}/invoices/${byHand.paymentHash}`)).toMatchObject({ isPaid: true })
+  expect([(await ofTill()) - before, (await received('')) - beforeOfAll]).toEqual([4_300, 4_300])
+  const unseen = await ann.want(201, 'POST', `/nodes/${nodeId}/invoices`, { json: { amountSat: 50_000, description: 'Unseen' } })
+  await ann.want(200, 'POST', '/sandbox/pay', { json: { invoice: unseen.invoice } })
+  await listAgain()
+  expect([(await ofTill()) - before, (await received('')) - beforeOfAll]).toEqual([54_300, 54_300])
+})
+
 test('security: the log has the node’s output and none of its secrets, for its owner only', async () => {
-  const { lines } = await ofShop('/log')
-  expect(lines.length).toBeGreaterThan(0)
+  const secrets = Object.values(shop.credentials)
+  const logs = readdirSync(server.dataDir, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => path.includes(shop.node.id) && path.endsWith('daemon.log'),
+  )
+  expect([logs.length, secrets.length > 1]).toEqual([1, true])
+  // The sandbox logs no secret, but another version may.
+  for (const secret of secrets) appendFileSync(join(server.dataDir, logs[0] ?? ''), `started with ${secret} as before\n`)
+  const { lines, isComplete } = await ofShop('/log')
   const text = lines.join('\n')
-  for (const secret of Object.values(shop.credentials)) expect(text).not.toContain(secret)
+  expect([isComplete, text.includes('started with')]).toEqual([true, true])
+  for (const secret of secrets) expect(text).not.toContain(secret)
+  expect(text).not.toContain(server.dataDir)
   const bob = await signUp(server)
   for (const path of ['log', 'receiving'])
     expect((await bob.refusal('GET', `/nodes/${shop.node.id}/${path}`)).slice(0, 2)).toEqual([404, 'node_not_found'])
+})
+
+test('dashboard: the log of a node on another machine is unknown, not empty', async () => {
+  await server.sql()`UPDATE nodes SET host = 'elsewhere' WHERE id = ${shop.node.id}`
+  expect(await ofShop('/log')).toEqual({ lines: null, isComplete: false })
 })

@@ -41,6 +41,28 @@ test('C83: however many searches an account sends at once, they use one connecti
   expect((await Promise.all(searches)).map(({ status }) => status)).toContain(200)
 })
 
+test.each([
+  ['gateway_payments', ['/received?days=30', '/received/nodes', '/received?days=7']],
+  ['credit_entries', ['/credit', '/credit?kind=usage', `/credit/usage?from=${Math.floor(Date.now() / 1000) - 86_400}`]],
+])('C83: pages that add up %s share one connection of the account, whatever it asks for at once', async (table, paths) => {
+  const isWaiting = async (): Promise<number> =>
+    (
+      await sql`SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE ${`%${table}%`}`
+    ).length
+  const answers = await sql.begin(async (other) => {
+    await other`SET LOCAL idle_in_transaction_session_timeout = 0`
+    await other.unsafe(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
+    const sent = paths.flatMap((path) => [path, path, path]).map((path) => ann.send('GET', path))
+    await eventually(async () => (await isWaiting()) > 0, 'a request to wait for the table')
+    const first = await Promise.race(sent)
+    expect([first.status, first.headers['retry-after']]).toEqual([503, '5'])
+    expect(await isWaiting()).toBeLessThanOrEqual(1)
+    return sent
+  })
+  expect((await Promise.all(answers)).map(({ status }) => status)).toContain(200)
+})
+
 test('slow reads: one at a time for each account, a few in all, in turns; further ones of the account are refused', async () => {
   const reads = new SlowReads(sql, { maxRunning: 2, maxWaitingOfAccount: 2 })
   const order: string[] = []

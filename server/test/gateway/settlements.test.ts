@@ -6,7 +6,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Hopeless } from '../../../testing/eventually.ts'
 import { newId } from '../../src/platform/ids.ts'
 import type { Database } from '../../src/store/db.ts'
-import { funnelOf } from '../../src/store/overview.ts'
+import { countIssued } from '../../src/store/overview.ts'
 import { removeUnpaidPayments } from '../../src/store/payments/payments.ts'
 import { credentialOf, invoiceIn, preimageFrom } from '../support/gateway.ts'
 import { catalogue, directoryOf, fault, type Node, runningPidOf, withhold } from '../support/nodes.ts'
@@ -423,7 +423,7 @@ describe('C50, security 11: an unpaid challenge', () => {
 
   test('is removed a day after its expiry if the node reported it unpaid after that; and is still counted as issued', async () => {
     const [old, young] = [await merchant.create(node.id), await merchant.create(node.id)]
-    const issued = async (): Promise<number> => (await funnelOf(sql, merchant.owner.accountId)).issued
+    const issued = async (): Promise<number> => countIssued(sql, merchant.owner.accountId, 7)
     const before = await issued()
     await expiredAgo([old], '25 hours')
     await expiredAgo([young], '23 hours')

@@ -222,6 +222,17 @@ function promises(start: () => Promise<Store>): void {
     expect(await applied(migrating)).toEqual([1, 2, 3])
   })
 
+  test('a migration sometimes waits long enough for PostgreSQL to cancel an autovacuum that holds its table', async () => {
+    const sql = connect(await freshDatabase())
+    // PostgreSQL cancels it for whoever has waited for the deadlock timeout, and never for anyone who gives up earlier.
+    const heldByAutovacuum = `DO $$ BEGIN
+      IF current_setting('lock_timeout')::interval <= current_setting('deadlock_timeout')::interval THEN
+        RAISE EXCEPTION USING ERRCODE = 'lock_not_available';
+      END IF; END $$`
+    await migrate(sql, [one, second(`${heldByAutovacuum}; CREATE TABLE two (a int)`)])
+    expect(await applied(sql)).toEqual([1, 2])
+  })
+
   test('a connection that breaks in the middle leaves nothing half-done, and a waiting instance continues', async () => {
     const address = await freshDatabase()
     const [breaking, waiting] = [connect(address), connect(address)]

@@ -15,6 +15,7 @@ test.each([
   ['-5', "'-5"],
   ['x;=HYPERLINK(1)', "x;'=HYPERLINK(1)"],
   ['x\t@y', "x\t'@y"],
+  ['a;"=1+1;x', `"a;'""=1+1;x"`],
   ['\t=1', "'\t'=1"],
   ['\rx', `"'\rx"`],
   ['Tea; large', 'Tea; large'],

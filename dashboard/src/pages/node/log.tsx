@@ -20,7 +20,8 @@ export function NodeLogPanel({ node }: { node: DashboardNode }) {
   if (log.lines === null)
     return (
       <p className="note">
-        This installation cannot show logs of nodes. On Kubernetes, the operator can read them with <code>kubectl logs</code>.
+        The service cannot read the log of this node here, because the node runs on another machine or on Kubernetes. Its operator
+        can read it there.
       </p>
     )
   const text = log.lines.join('\n')
@@ -50,7 +51,8 @@ export function NodeLogPanel({ node }: { node: DashboardNode }) {
       )}
       <p className="small dim">
         {log.isComplete ? 'All that the node has written' : 'The last lines that the node has written'}, updated every 10 seconds.
-        Long hexadecimal values and anything that looks like a password or recovery words are hidden.
+        Times are in UTC. Long hexadecimal values, anything that looks like a password or recovery words, and paths and addresses
+        of the machine are hidden.
       </p>
     </section>
   )

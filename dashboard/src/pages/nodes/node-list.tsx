@@ -118,13 +118,14 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
         </Table>
       </div>
       <p className="small dim">
-        Received is what came through the gateway. Invoices created on a node itself are not included. A balance without a time is
-        at most 15 minutes old.
+        Received counts payments through the gateway and all others. A balance without a time is at most 15 minutes old.
         {/* At the end, where it moves nothing when it appears. */}
         {received && (
           <>
             {' '}
             Received was added up <Time at={received.now} />.
+            {received.unlistedNodes > 0 &&
+              ` Of ${received.unlistedNodes === 1 ? 'one node' : `${received.unlistedNodes} nodes`}, only gateway payments are known at the moment.`}
           </>
         )}
       </p>

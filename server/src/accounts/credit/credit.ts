@@ -22,6 +22,7 @@ import {
 } from '../../store/credit/ledger.ts'
 import { findTreasury } from '../../store/credit/treasury.ts'
 import type { Database, Sql } from '../../store/db.ts'
+import type { SlowReads } from '../../store/slow-reads.ts'
 import { ledgerCsv, nodeOf, type Usage, usageOf, withNodeNames } from './ledger.ts'
 
 export type CreditSummary = {
@@ -81,7 +82,7 @@ export function nextWarning(before: CreditRow, means: Means): WarningChange | un
 }
 
 export type CreditConfig = Pick<Config, 'nodePriceSatPerDay' | 'creditGraceHours' | 'treasury'>
-export type CreditDeps = { sql: Database; config: CreditConfig; masterKeys: MasterKey[] }
+export type CreditDeps = { sql: Database; slowReads: SlowReads; config: CreditConfig; masterKeys: MasterKey[] }
 export type CreditEntry = { id: number; amountSat: number; kind: string; reason: string; createdAt: number; creditSat: number }
 
 type OfNode<T> = T & { nodeName: string | null }
@@ -90,7 +91,7 @@ export type Ledger = {
   entries: OfNode<LedgerRow & { nodeId: string | null }>[]
   /** What `unpostedMsat` of the summary consists of. */
   unposted: OfNode<UnpostedRow>[]
-  /** Of all entries that match the filter; null without one. */
+  /** Of all entries that match the filter; null without one, and on later pages. */
   matching: Matching | null
 }
 
@@ -134,11 +135,11 @@ export class Credit {
    * between two reads would be missing from both or counted twice.
    */
   async ledger(accountId: string, before: number | undefined, limit: number, filter: LedgerFilter = {}): Promise<Ledger> {
-    return this.#snapshot(async (sql) => {
+    return this.#snapshot(accountId, async (sql) => {
       const summary = await this.#summary(sql, accountId)
       const isFiltered = Object.values(filter).some((value) => value !== undefined)
       const rows = await (isFiltered
-        ? listMatchingEntries(sql, accountId, filter, before, limit)
+        ? listMatchingEntries(sql, accountId, filter, { before, limit }, summary.balanceMsat + summary.unpostedMsat)
         : listEntries(sql, accountId, before, limit))
       const price = this.#deps.config.nodePriceSatPerDay * 1000
       return {
@@ -149,21 +150,21 @@ export class Credit {
           rows.map((row) => ({ ...row, nodeId: nodeOf(row) })),
         ),
         unposted: price === 0 ? [] : await withNodeNames(sql, accountId, await listUnposted(sql, accountId, price)),
-        matching: isFiltered ? await sumMatchingEntries(sql, accountId, filter) : null,
+        matching: isFiltered && before === undefined ? await sumMatchingEntries(sql, accountId, filter) : null,
       }
     })
   }
 
-  async usage(accountId: string, period: { from?: number; to?: number }): Promise<Usage> {
-    return this.#snapshot((sql) => usageOf(sql, accountId, period, this.#deps.config.nodePriceSatPerDay * 1000))
+  async usage(accountId: string, from: number): Promise<Usage> {
+    return this.#snapshot(accountId, (sql) => usageOf(sql, accountId, from, this.#deps.config.nodePriceSatPerDay * 1000))
   }
 
   csv(accountId: string): AsyncGenerator<string> {
     return ledgerCsv(this.#deps.sql, accountId)
   }
 
-  #snapshot<T>(read: (sql: Sql) => Promise<T>): Promise<T> {
-    return this.#deps.sql.beginAs('ISOLATION LEVEL REPEATABLE READ READ ONLY', read)
+  #snapshot<T>(accountId: string, read: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#deps.slowReads.run(accountId, read, { isSnapshot: true })
   }
 
   /**

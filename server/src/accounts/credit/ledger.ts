@@ -1,11 +1,15 @@
 import { csvLineOf, csvTime } from '../../platform/csv.ts'
+import { Problem } from '../../problems.ts'
 import { findNames } from '../../store/activity-search.ts'
 import type { EntryRow } from '../../store/credit/credit.ts'
-import { listCharges, listEntriesAfter, listUnposted, type UnpostedRow } from '../../store/credit/ledger.ts'
+import { listEntriesAfter, listUnposted, type UnpostedRow } from '../../store/credit/ledger.ts'
+import { type QuarterHourRow, usageByNode, usageByQuarterHour, usageTimes } from '../../store/credit/usage-sums.ts'
 import type { Sql } from '../../store/db.ts'
 
 const EXPORTED_AT_ONCE = 1_000
 const QUARTER_HOUR_SECONDS = 900
+/** A longer time takes longer to add up, and the exported ledger has it all. */
+const MAX_USAGE_DAYS = 92
 const COLUMNS = ['id', 'created_at', 'kind', 'amount_msat', 'balance_after_msat', 'reason', 'node_id', 'reference']
 
 /** The node of a usage entry: its reference is the node and the minute in which the interval began. */
@@ -32,8 +36,9 @@ async function namesOf(sql: Sql, accountId: string, rows: { nodeId: string | nul
  * meanwhile.
  */
 export async function* ledgerCsv(sql: Sql, accountId: string): AsyncGenerator<string> {
-  yield csvLineOf(COLUMNS)
   let balanceMsat = 0
+  // With the first lines: a response that has begun cannot say any more that the store failed.
+  let header = csvLineOf(COLUMNS)
   for (let after = 0; ; ) {
     const entries = await listEntriesAfter(sql, accountId, after, EXPORTED_AT_ONCE)
     const lines = entries.map((entry) => {
@@ -41,7 +46,8 @@ export async function* ledgerCsv(sql: Sql, accountId: string): AsyncGenerator<st
       const { id, createdAt, kind, amountMsat, reason, reference } = entry
       return csvLineOf([id, csvTime(createdAt), kind, amountMsat, balanceMsat, reason, nodeOf(entry), reference])
     })
-    if (lines.length > 0) yield lines.join('')
+    yield header + lines.join('')
+    header = ''
     after = entries.at(-1)?.id ?? after
     if (entries.length < EXPORTED_AT_ONCE) return
   }
@@ -49,42 +55,39 @@ export async function* ledgerCsv(sql: Sql, accountId: string): AsyncGenerator<st
 
 export type Usage = {
   nodes: { nodeId: string; nodeName: string | null; isDeleted: boolean; amountMsat: number; minutes: number }[]
-  quarterHours: { at: number; amountMsat: number }[]
+  quarterHours: QuarterHourRow[]
 }
-type Period = { from?: number | undefined; to?: number | undefined }
 
-/** What nodes cost: the ledger's entries and what is not posted yet. Read in one snapshot, so that nothing is missing or counted twice. */
-export async function usageOf(sql: Sql, accountId: string, { from, to }: Period, priceMsatPerDay: number): Promise<Usage> {
-  const posted = await listCharges(sql, accountId, from, to)
+/**
+ * What nodes cost since then: what the ledger charged, and what is not posted yet, which counts as charged now. Read in one snapshot, so
+ * that nothing is missing or counted twice.
+ */
+export async function usageOf(sql: Sql, accountId: string, from: number, priceMsatPerDay: number): Promise<Usage> {
+  const times = await usageTimes(sql)
+  if (from < times.now - MAX_USAGE_DAYS * 86_400)
+    throw new Problem('bad_request', `The parameter "from" must be within the last ${MAX_USAGE_DAYS} days.`)
+  // Both sums must begin at the same time, or they would differ.
+  const start = from - (from % QUARTER_HOUR_SECONDS)
+  const posted = await usageByNode(sql, accountId, start, times)
+  const quarterHours = await usageByQuarterHour(sql, accountId, start, times)
   const unposted = priceMsatPerDay === 0 ? [] : await listUnposted(sql, accountId, priceMsatPerDay)
-  const charges = [...posted, ...unposted.filter(({ since }) => isIn({ since }, { from, to })).map(chargeOf)]
-  const names = await namesOf(sql, accountId, charges)
+  const names = await namesOf(sql, accountId, [...posted, ...unposted])
   const nodes = new Map<string, Usage['nodes'][number]>()
-  const quarterHours = new Map<number, number>()
-  for (const { nodeId, at, amountMsat, minutes } of charges) {
-    const named = names.get(nodeId)
-    const node = nodes.get(nodeId) ?? {
-      nodeId,
-      nodeName: named?.name ?? null,
-      isDeleted: named?.isGone ?? true,
-      amountMsat: 0,
-      minutes: 0,
-    }
-    nodes.set(nodeId, { ...node, amountMsat: node.amountMsat + amountMsat, minutes: node.minutes + minutes })
-    quarterHours.set(at, (quarterHours.get(at) ?? 0) + amountMsat)
+  for (const { nodeId, amountMsat, minutes } of [...posted, ...unposted]) {
+    const { name = null, isGone = true } = names.get(nodeId) ?? {}
+    const known = nodes.get(nodeId) ?? { nodeId, nodeName: name, isDeleted: isGone, amountMsat: 0, minutes: 0 }
+    nodes.set(nodeId, { ...known, amountMsat: known.amountMsat + amountMsat, minutes: known.minutes + minutes })
   }
   return {
     nodes: [...nodes.values()].sort((one, other) => other.amountMsat - one.amountMsat),
-    quarterHours: [...quarterHours].map(([at, amountMsat]) => ({ at, amountMsat })).sort((one, other) => one.at - other.at),
+    quarterHours: unposted.length === 0 ? quarterHours : withUnposted(quarterHours, unposted, times.now),
   }
 }
 
-const isIn = ({ since }: Pick<UnpostedRow, 'since'>, { from = 0, to = Number.POSITIVE_INFINITY }: Period): boolean =>
-  since >= from && since < to
-
-const chargeOf = ({ nodeId, since, amountMsat, minutes }: UnpostedRow) => ({
-  nodeId,
-  at: since - (since % QUARTER_HOUR_SECONDS),
-  amountMsat,
-  minutes,
-})
+function withUnposted(quarterHours: QuarterHourRow[], unposted: UnpostedRow[], at: number): QuarterHourRow[] {
+  const unpostedMsat = unposted.reduce((sum, { amountMsat }) => sum + amountMsat, 0)
+  const postedMsat = quarterHours.find((one) => one.at === at)?.amountMsat ?? 0
+  return [...quarterHours.filter((one) => one.at !== at), { at, amountMsat: postedMsat + unpostedMsat }].sort(
+    (one, other) => one.at - other.at,
+  )
+}

@@ -11,11 +11,13 @@ import {
   recordWarning,
 } from '../../store/credit/credit.ts'
 import { closeHours, forgetUsage, postUsage } from '../../store/credit/usage.ts'
+import { addUpUsageDay } from '../../store/credit/usage-sums.ts'
 import type { Sql } from '../../store/db.ts'
 import { meansOf, nextWarning } from './credit.ts'
 
 const EVERY_MS = 30_000
 const AT_ONCE = 1_000
+const DAYS_AT_ONCE = 10
 
 export type MeteringDeps = {
   sql: Sql
@@ -41,6 +43,7 @@ export class Metering {
   start(): void {
     const pass = (): void => {
       this.#passing ??= this.pass()
+        .then(() => this.addUp())
         .catch((error: unknown) => {
           if (!isStoreDown(error)) this.#deps.log.warn({ err: error }, 'cannot post usage; will retry')
         })
@@ -67,6 +70,11 @@ export class Metering {
     }
     crashpoint('metering: warned')
     await this.#stopNodes(accounts, priceMsatPerDay)
+  }
+
+  /** For the page that shows what nodes cost. The first passes after an update catch up on the days before it. */
+  async addUp(): Promise<void> {
+    for (let days = 0; days < DAYS_AT_ONCE && (await addUpUsageDay(this.#deps.sql)); days++);
   }
 
   /** A node that is busy or not up yet is stopped in a later pass. */

@@ -110,7 +110,9 @@ export class RequestLog {
   ): Promise<(LoggedRequest & { errorMeaning: string | null })[]> {
     // What is not an id matches nothing, and may contain bytes that PostgreSQL rejects.
     if (filter.keyId !== undefined && !isId('key', filter.keyId)) return []
-    const rows = await this.#slowReads.run(accountId, (sql) => listRequests(sql, accountId, filter, limit, before), FEWER_FILTERS)
+    const rows = await this.#slowReads.run(accountId, (sql) => listRequests(sql, accountId, filter, limit, before), {
+      advice: FEWER_FILTERS,
+    })
     return rows.map((row) => ({ ...row, errorMeaning: meaningOf(row.errorCode) }))
   }
 

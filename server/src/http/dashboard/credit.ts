@@ -27,7 +27,7 @@ export function dashboardCreditRoutes({ accounts, credit, topUps }: RouteDeps) {
       const nextCursor = ledger.entries.length > PAGE ? String(entries.at(-1)?.id) : null
       return { ...ledger.summary, unposted: ledger.unposted, matching: ledger.matching, entries, nextCursor }
     })
-    addRoute(app, getCreditUsage, async ({ person, query }) => credit.usage(person.accountId, query))
+    addRoute(app, getCreditUsage, async ({ person, query }) => credit.usage(person.accountId, query.from))
     addRoute(app, exportLedger, async ({ person }, reply) =>
       reply
         .headers({

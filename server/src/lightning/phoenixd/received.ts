@@ -1,8 +1,8 @@
 import type { NodeAddress } from '../../platform/node-agent.ts'
-import { ask, fieldsOf, isHash, isTimeMs, type NoAnswer, noAnswer, refused, valueIn } from './client.ts'
+import { ask, fieldsOf, isAmount, isHash, isTimeMs, type NoAnswer, noAnswer, refused, valueIn } from './client.ts'
 
 /** The preimage is left out on purpose, as in `findIncoming`. */
-export type ReceivedPayment = { paymentHash: string; completedAtMs: number }
+export type ReceivedPayment = { paymentHash: string; amountSat: number; completedAtMs: number }
 export type ReceivedAnswer = { answer: 'received'; payments: ReceivedPayment[]; isLastPage: boolean } | NoAnswer
 
 /** A page of this size stays well below the maximum response size. */
@@ -31,6 +31,8 @@ export async function listReceived(
 }
 
 function receivedIn(value: unknown): ReceivedPayment | undefined {
-  const { paymentHash, isPaid, completedAt } = fieldsOf(value)
-  return isHash(paymentHash) && isPaid === true && isTimeMs(completedAt) ? { paymentHash, completedAtMs: completedAt } : undefined
+  const { paymentHash, isPaid, receivedSat, completedAt } = fieldsOf(value)
+  return isHash(paymentHash) && isPaid === true && isAmount(receivedSat) && isTimeMs(completedAt)
+    ? { paymentHash, amountSat: receivedSat, completedAtMs: completedAt }
+    : undefined
 }

@@ -3,30 +3,39 @@ import { type Call, ownNode } from '../own-node.ts'
 import type { Runtime } from '../runtime.ts'
 import { withoutSecrets } from './secrets-in-logs.ts'
 
-/** `lines` is null if this installation cannot read logs of nodes. Oldest first. */
+/** `lines` is null if this process cannot read the log of the node: it runs on another machine, or on Kubernetes. Oldest first. */
 export type NodeLog = { lines: string[] | null; isComplete: boolean }
 
 const MAX_BYTES = 64 * 1024
 const MAX_LINES = 300
 const MAX_LINE_LENGTH = 1_000
+/** Longer than what is shown, so that a secret that is cut off is still recognized. */
+const MAX_SEARCHED_LENGTH = 2 * MAX_LINE_LENGTH
+
+export type NodeLogsDeps = { sql: Sql; runtime: Runtime | undefined; host: string }
 
 /** The end of a node's log, for its owner. */
 export class NodeLogs {
-  readonly #deps: { sql: Sql; runtime: Runtime | undefined }
+  readonly #deps: NodeLogsDeps
 
-  constructor(deps: { sql: Sql; runtime: Runtime | undefined }) {
+  constructor(deps: NodeLogsDeps) {
     this.#deps = deps
   }
 
   async tail(call: Call, nodeId: string): Promise<NodeLog> {
     const { sql, runtime } = this.#deps
-    const { id } = await ownNode(sql, call, nodeId)
-    if (!runtime?.readLog) return { lines: null, isComplete: false }
+    const { id, host } = await ownNode(sql, call, nodeId)
+    if (!runtime?.readLog || host !== this.#deps.host) return { lines: null, isComplete: false }
     const text = (await runtime.readLog(id, MAX_BYTES)) ?? ''
     const isCut = Buffer.byteLength(text) >= MAX_BYTES
     // The first line is only the end of one: without its beginning, a secret in it could not be recognized.
     const whole = isCut ? text.slice(text.indexOf('\n') + 1) : text
-    const lines = withoutSecrets(whole)
+    const lines = withoutSecrets(
+      whole
+        .split('\n')
+        .map((line) => line.slice(0, MAX_SEARCHED_LENGTH))
+        .join('\n'),
+    )
       .split('\n')
       .filter((line) => line.trim() !== '')
     return {

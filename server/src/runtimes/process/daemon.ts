@@ -101,7 +101,7 @@ export class Daemon {
     const child = spawn(program, args, {
       ...user,
       cwd: this.directory,
-      env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: this.directory, ...env, BOLTYARD_ATTEMPT: intent.attempt },
+      env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: this.directory, TZ: 'UTC', ...env, BOLTYARD_ATTEMPT: intent.attempt },
       detached: true,
       // Never a pipe to us: the daemon would die writing to it once we are gone.
       stdio: ['ignore', log, log],

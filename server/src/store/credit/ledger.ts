@@ -4,31 +4,37 @@ import type { EntryRow, LedgerRow } from './credit.ts'
 export type LedgerFilter = { kind?: string; from?: number; to?: number }
 export type Matching = { count: number; amountMsat: number }
 
+const MAX_ID = Number.MAX_SAFE_INTEGER
+
 const matches = (sql: Sql, { kind, from, to }: LedgerFilter) => sql`
   ${kind === undefined ? sql`` : sql`AND kind = ${kind}`}
   ${from === undefined ? sql`` : sql`AND created_at >= to_timestamp(${from}::bigint)`}
   ${to === undefined ? sql`` : sql`AND created_at < to_timestamp(${to}::bigint)`}`
 
-/** The entries that match, newest first, each with the balance that the account had after it: of all entries, not only of those that match. */
+/**
+ * The entries that match, newest first, each with the balance that the account had after it: of all entries, not only of those that match.
+ * From the balance of the whole ledger, this deducts the entries since: those after the page, then those from each entry to the next.
+ */
 export async function listMatchingEntries(
   sql: Sql,
   accountId: string,
   filter: LedgerFilter,
-  before: number | undefined,
-  limit: number,
+  { before, limit }: { before: number | undefined; limit: number },
+  ledgerMsat: number,
 ): Promise<LedgerRow[]> {
   return sql<LedgerRow[]>`
     WITH page AS MATERIALIZED (
       SELECT * FROM credit_entries
       WHERE account_id = ${accountId} ${before === undefined ? sql`` : sql`AND id < ${before}`} ${matches(sql, filter)}
       ORDER BY id DESC LIMIT ${limit}
-    ), balances AS (
-      SELECT id, sum(amount_msat) OVER (ORDER BY id) AS msat FROM credit_entries
-      WHERE account_id = ${accountId} AND id <= (SELECT max(id) FROM page)
+    ), later AS (
+      SELECT page.*, (SELECT coalesce(sum(e.amount_msat), 0) FROM credit_entries e
+                      WHERE e.account_id = ${accountId} AND e.id > page.id AND e.id <= coalesce(page.next_id, ${MAX_ID}::bigint)) AS msat
+      FROM (SELECT *, lag(id) OVER (ORDER BY id DESC) AS next_id FROM page) page
     )
-    SELECT page.id, amount_msat AS "amountMsat", kind, reason, reference, unix_seconds(created_at) AS "createdAt",
-           balances.msat::bigint AS "balanceAfterMsat"
-    FROM page JOIN balances USING (id) ORDER BY page.id DESC`
+    SELECT id, amount_msat AS "amountMsat", kind, reason, reference, unix_seconds(created_at) AS "createdAt",
+           (${ledgerMsat}::bigint - sum(msat) OVER (ORDER BY id DESC))::bigint AS "balanceAfterMsat"
+    FROM later ORDER BY id DESC`
 }
 
 export async function sumMatchingEntries(sql: Sql, accountId: string, filter: LedgerFilter): Promise<Matching> {
@@ -57,29 +63,4 @@ export async function listUnposted(sql: Sql, accountId: string, priceMsatPerDay:
              greatest(unix_minute(started_at), unix_minute(coalesce(ended_at, now()))) AS to_minute
       FROM usage_intervals WHERE account_id = ${accountId} AND posted_at IS NULL) unposted
     GROUP BY node_id ORDER BY 3 DESC, 1`
-}
-
-export type ChargeRow = { nodeId: string; at: number; amountMsat: number; minutes: number }
-
-/**
- * What the ledger charged for intervals that began in the period, by node and quarter hour. The reference of such an entry is the node and the
- * minute in which the interval began. It is posted after its end, so no entry from before the period can be about it.
- */
-export async function listCharges(
-  sql: Sql,
-  accountId: string,
-  from: number | undefined,
-  to: number | undefined,
-): Promise<ChargeRow[]> {
-  return sql<ChargeRow[]>`
-    SELECT charged.node_id AS "nodeId", from_minute / 15 * 900 AS at, sum(msat)::bigint AS "amountMsat",
-           coalesce(sum(unix_minute(u.ended_at) - from_minute), 0)::int AS minutes
-    FROM (
-      SELECT split_part(reference, ' ', 1) AS node_id, split_part(reference, ' ', 2)::bigint AS from_minute, -amount_msat AS msat
-      FROM credit_entries
-      WHERE account_id = ${accountId} AND kind = 'usage' AND reference IS NOT NULL
-        ${from === undefined ? sql`` : sql`AND created_at >= to_timestamp(${from}::bigint)`}) charged
-    LEFT JOIN usage_intervals u ON u.node_id = charged.node_id AND u.started_at = to_timestamp(from_minute * 60)
-    WHERE true ${from === undefined ? sql`` : sql`AND from_minute * 60 >= ${from}`} ${to === undefined ? sql`` : sql`AND from_minute * 60 < ${to}`}
-    GROUP BY 1, 2`
 }

@@ -1,13 +1,15 @@
 import { newId } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
+import { unlistedNodes } from '../nodes/receipts.ts'
 import { hasFailedDelivery, type ShownPayment, shownColumns } from './payments.ts'
 import { PATIENCE_MINUTES } from './search.ts'
 
 export type { ShownPayment }
 export type Point = { at: number; sat: number }
 /** `now`: the time of the service. */
-export type ReceivedRow = { now: number; quarterHours: Point[] }
+export type ReceivedRow = { now: number; quarterHours: Point[]; unlistedNodes: number }
 export type NodeReceivedRow = { nodeId: string; sat: number; count: number }
+export type ReceivedByNodeRow = { now: number; nodes: NodeReceivedRow[]; unlistedNodes: number }
 
 const DAY_MS = 86_400_000
 
@@ -21,16 +23,23 @@ export async function listSettled(sql: Sql, accountId: string, limit: number): P
     ORDER BY settled_at DESC, id DESC`
 }
 
-/** Payments received in these days for which no credential was validated: their customers have not come back. */
-export async function countUnclaimed(sql: Sql, accountId: string, days: number): Promise<number> {
-  const [row] = await sql<[{ count: number }]>`
-    SELECT (count(*) - count(paid.id))::int AS count
+/** `unclaimed`: received for which no credential was validated: their customers have not come back. */
+export type SettledCounts = { settled: number; paid: number; unclaimed: number }
+
+/**
+ * Payments received in these days. The validated ones among them are one range of ids, which begin with the time of creation: a challenge
+ * can be paid for less than a day, so what was received in these days was created in them or in the day before.
+ */
+export async function countSettled(sql: Sql, accountId: string, days: number): Promise<SettledCounts> {
+  const [row] = await sql<SettledCounts[]>`
+    SELECT count(*)::int AS settled, count(paid.id)::int AS paid,
+           (count(*) FILTER (WHERE paid.id IS NULL AND settled_at < now() - ${PATIENCE_MINUTES} * interval '1 minute'))::int AS unclaimed
     FROM gateway_payments LEFT JOIN (
       SELECT id FROM paid_payments WHERE account_id = ${accountId} AND id >= ${newId('pay', Date.now() - (days + 1) * DAY_MS)}) paid
       USING (id)
-    WHERE account_id = ${accountId} AND settled_at >= now() - ${days} * interval '1 day'
-      AND settled_at < now() - ${PATIENCE_MINUTES} * interval '1 minute'`
-  return row.count
+    WHERE account_id = ${accountId} AND settled_at >= now() - ${days} * interval '1 day'`
+  if (!row) throw new Error('a count returned no row')
+  return row
 }
 
 /** Payments created in these days whose delivery was begun but failed or was never confirmed, and that nobody has claimed since. */
@@ -52,31 +61,35 @@ export async function receivedLately(
   { days, nodeId }: { days: number; nodeId?: string | undefined },
 ): Promise<ReceivedRow> {
   const [row] = await sql<ReceivedRow[]>`
-    WITH quarters AS (
-      SELECT unix_seconds(date_bin('15 minutes', settled_at, to_timestamp(0))) AS at, sum(amount_sat) AS sat
-      FROM gateway_payments
+    WITH received AS (
+      SELECT settled_at, amount_sat FROM gateway_payments
       WHERE account_id = ${accountId} AND settled_at >= now() - ${days} * interval '1 day'
         ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId} AND id >= ${newId('pay', Date.now() - (days + 1) * DAY_MS)}`}
-      GROUP BY 1
+      UNION ALL
+      SELECT received_at, amount_sat FROM node_receipts
+      WHERE account_id = ${accountId} AND received_at >= now() - ${days} * interval '1 day'
+        ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
+    ), quarters AS (
+      SELECT unix_seconds(date_bin('15 minutes', settled_at, to_timestamp(0))) AS at, sum(amount_sat) AS sat FROM received GROUP BY 1
     )
-    SELECT unix_seconds(now()) AS now,
+    SELECT unix_seconds(now()) AS now, ${unlistedNodes(sql, accountId, nodeId)} AS "unlistedNodes",
            coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'sat', sat) ORDER BY at) FROM quarters), '[]') AS "quarterHours"`
   if (!row) throw new Error('a sum returned no row')
   return row
 }
 
 /** Reads every payment of these days, because no index has both the node and the amount. Callers keep the result for a while. */
-export async function receivedByNode(
-  sql: Sql,
-  accountId: string,
-  days: number,
-): Promise<{ now: number; nodes: NodeReceivedRow[] }> {
-  const [row] = await sql<[{ now: number; nodes: NodeReceivedRow[] }]>`
+export async function receivedByNode(sql: Sql, accountId: string, days: number): Promise<ReceivedByNodeRow> {
+  const [row] = await sql<[ReceivedByNodeRow]>`
     WITH received AS (
-      SELECT node_id, sum(amount_sat) AS sat, count(*) AS count FROM gateway_payments
-      WHERE account_id = ${accountId} AND settled_at >= now() - ${days} * interval '1 day' GROUP BY 1
+      SELECT node_id, sum(amount_sat) AS sat, count(*) AS count FROM (
+        SELECT node_id, amount_sat FROM gateway_payments
+        WHERE account_id = ${accountId} AND settled_at >= now() - ${days} * interval '1 day'
+        UNION ALL
+        SELECT node_id, amount_sat FROM node_receipts
+        WHERE account_id = ${accountId} AND received_at >= now() - ${days} * interval '1 day') every GROUP BY 1
     )
-    SELECT unix_seconds(now()) AS now,
+    SELECT unix_seconds(now()) AS now, ${unlistedNodes(sql, accountId, undefined)} AS "unlistedNodes",
            coalesce((SELECT jsonb_agg(jsonb_build_object('nodeId', node_id, 'sat', sat, 'count', count)) FROM received), '[]') AS nodes`
   return row
 }

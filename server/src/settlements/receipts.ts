@@ -1,0 +1,77 @@
+import { listReceived, RECEIVED_PAGE } from '../lightning/phoenixd/received.ts'
+import type { Logger } from '../platform/log.ts'
+import type { NoteChange } from '../store/changes.ts'
+import type { Sql } from '../store/db.ts'
+import { type DueList, finishList, recordReceipts, takeDueLists } from '../store/nodes/receipts.ts'
+import type { AskableNode } from './askable-node.ts'
+
+const SWEEP_EVERY_MS = 5_000
+const NODES_AT_ONCE = 4
+const LIST_TIMEOUT_MS = 60_000
+const ASK_TIMEOUT_MS = 10_000
+/** A node may store a payment a moment after the time that it records for it. */
+const OVERLAP_MS = 60_000
+
+export type ReceiptsDeps = {
+  sql: Sql
+  accessTo: (nodeId: string) => Promise<AskableNode | undefined>
+  noteChange: NoteChange
+  log: Logger
+}
+
+/**
+ * What nodes receive beside the gateway: through invoices that their owners made, an offer or an address. Nodes report only payments of the
+ * gateway, so every few minutes, each node lists what it has received since its last list. Payments of the gateway are in the list too, and
+ * are left to their own records.
+ */
+export class Receipts {
+  readonly #deps: ReceiptsDeps
+  readonly #busy = new Set<Promise<void>>()
+  #nextAtMs = 0
+  #stopped = false
+
+  constructor(deps: ReceiptsDeps) {
+    this.#deps = deps
+  }
+
+  async sweep(host: string): Promise<void> {
+    const free = NODES_AT_ONCE - this.#busy.size
+    if (performance.now() < this.#nextAtMs || free <= 0) return
+    const due = await takeDueLists(this.#deps.sql, host, free)
+    // With more nodes due than fit, the next ones follow at once.
+    this.#nextAtMs = due.length < free ? performance.now() + SWEEP_EVERY_MS : 0
+    for (const list of due) {
+      const work: Promise<void> = this.#list(list)
+        .catch((error: unknown) => this.#deps.log.warn({ err: error, nodeId: list.nodeId }, 'cannot list receipts; will retry'))
+        .finally(() => this.#busy.delete(work))
+      this.#busy.add(work)
+    }
+  }
+
+  async #list({ nodeId, fromMs }: DueList): Promise<void> {
+    const { sql, accessTo, noteChange } = this.#deps
+    const access = await accessTo(nodeId)
+    if (!access?.address) return
+    const deadline = performance.now() + LIST_TIMEOUT_MS
+    const startedMs = Date.now()
+    let newestMs = fromMs
+    for (let offset = 0; ; offset += RECEIVED_PAGE) {
+      if (this.#stopped || performance.now() > deadline) return
+      const page = await listReceived(access.address, access.password(), { fromMs, offset }, ASK_TIMEOUT_MS)
+      if (page.answer !== 'received') return
+      if (page.payments.length > 0) {
+        const accountId = await recordReceipts(sql, nodeId, page.payments)
+        if (accountId !== undefined) noteChange(accountId, 'payments')
+      }
+      newestMs = Math.max(newestMs, ...page.payments.map(({ completedAtMs }) => completedAtMs))
+      if (page.isLastPage) break
+    }
+    // A time in the future would hide payments that are received before it.
+    await finishList(sql, nodeId, Math.max(fromMs, Math.min(newestMs, startedMs) - OVERLAP_MS))
+  }
+
+  async close(): Promise<void> {
+    this.#stopped = true
+    await Promise.allSettled(this.#busy)
+  }
+}

@@ -1,0 +1,50 @@
+import type { Sql } from '../db.ts'
+
+/** The longest period that a page shows is 30 days, with the 30 before it, in any time zone. */
+const FIRST_LIST_DAYS = 62
+const LIST_EVERY_SECONDS = 300
+/** A node that has not listed what it received for this long may have received more than we know. */
+const STALE_MINUTES = 15
+
+export type DueList = { nodeId: string; fromMs: number }
+export type Receipt = { paymentHash: string; amountSat: number; completedAtMs: number }
+
+/** Ready nodes of this host that are to list what they have received. Each is taken by one caller, and again after five minutes. */
+export async function takeDueLists(sql: Sql, host: string, limit: number): Promise<DueList[]> {
+  return sql<DueList[]>`
+    INSERT INTO node_receipt_lists AS l (node_id, next_at)
+    SELECT n.id, now() + ${LIST_EVERY_SECONDS} * interval '1 second' FROM nodes n LEFT JOIN node_receipt_lists known ON known.node_id = n.id
+    WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL AND coalesce(known.next_at <= now(), true)
+    ORDER BY known.next_at NULLS FIRST LIMIT ${limit}
+    ON CONFLICT (node_id) DO UPDATE SET next_at = excluded.next_at WHERE l.next_at <= now()
+    RETURNING node_id AS "nodeId", unix_ms(coalesce(listed_until, now() - ${FIRST_LIST_DAYS} * interval '1 day')) AS "fromMs"`
+}
+
+/** Records what is neither a gateway payment nor a top-up, once. Returns the account if there was anything new. */
+export async function recordReceipts(sql: Sql, nodeId: string, receipts: Receipt[]): Promise<string | undefined> {
+  const [row] = await sql<{ accountId: string }[]>`
+    WITH recorded AS (
+      INSERT INTO node_receipts (node_id, payment_hash, account_id, amount_sat, received_at)
+      SELECT n.id, r.hash, n.account_id, r.amount, to_timestamp(r.at / 1000.0)
+      FROM nodes n, (SELECT decode("paymentHash", 'hex') AS hash, "amountSat" AS amount, "completedAtMs" AS at
+                     FROM jsonb_to_recordset(${sql.json(receipts)}) AS r ("paymentHash" text, "amountSat" bigint, "completedAtMs" bigint)) r
+      WHERE n.id = ${nodeId}
+        AND NOT EXISTS (SELECT 1 FROM gateway_payments p WHERE p.node_id = ${nodeId} AND p.payment_hash = r.hash)
+        AND NOT EXISTS (SELECT 1 FROM top_ups t WHERE t.payment_hash = r.hash)
+      ON CONFLICT DO NOTHING RETURNING account_id
+    )
+    SELECT account_id AS "accountId" FROM recorded LIMIT 1`
+  return row?.accountId
+}
+
+export async function finishList(sql: Sql, nodeId: string, untilMs: number): Promise<void> {
+  await sql`
+    UPDATE node_receipt_lists SET listed_at = now(), listed_until = to_timestamp(${untilMs} / 1000.0) WHERE node_id = ${nodeId}`
+}
+
+/** Nodes of the account, or this one, that may have received more than is recorded. One that is stopped receives nothing. */
+export const unlistedNodes = (sql: Sql, accountId: string, nodeId: string | undefined) => sql`
+  (SELECT count(*) FROM nodes n LEFT JOIN node_receipt_lists l ON l.node_id = n.id
+   WHERE n.account_id = ${accountId} ${nodeId === undefined ? sql`` : sql`AND n.id = ${nodeId}`} AND n.deleted_at IS NULL
+     AND n.status <> 'provisioning' AND (l.listed_at IS NULL OR
+       (n.status = 'ready' AND l.listed_at < now() - ${STALE_MINUTES} * interval '1 minute')))::int`
