@@ -150,7 +150,10 @@ async function present(preimage) {
     return document.close()
   }
   const problem = await response.json().catch(() => ({}))
-  note.textContent = problem.detail || 'That did not work (' + response.status + '). Do not pay again: try the same proof again.'
+  // What follows in a 402 is for programs, which may pay the new challenge.
+  const [reason] = String(problem.detail || '').split(' "' + problem.description + '" costs ')
+  if (response.status === 402) note.textContent = reason + ' If you have paid and got nothing, do not pay again: ask the seller.'
+  else note.textContent = reason || 'That did not work (' + response.status + '). Do not pay again: try the same proof again.'
 }
 const show = (error) => { note.textContent = String(error.message || error) }
 form.addEventListener('submit', (event) => {
