@@ -144,6 +144,27 @@ test.each(SHOPS)(
   },
 )
 
+test('selling 3: on plain node:http, a customer who sends CONNECT after another one has used their payment up too', async () => {
+  const charge = paywall(market.terms)
+  const server = createServer((incoming, response) => {
+    void charge(incoming, response, () => void response.write('half'))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const customers: Raw[] = []
+  for (let at = 0; at < 2; at++) {
+    const credential = await market.buy(`http://127.0.0.1:${port}/paid`)
+    const raw = new Raw(port).write(request('GET /paid', [HOST, `Authorization: ${credential}`]))
+    await raw.shows(/half/)
+    customers.push(raw)
+  }
+  for (const raw of customers) await raw.write(CONNECT).closed
+  const outcomes = (): string[] => market.events.map(({ type }) => type).filter((type) => type.endsWith('delivered'))
+  await expect.poll(outcomes).toEqual(['delivered', 'delivered'])
+  server.close()
+  server.closeAllConnections()
+})
+
 test('selling 3: on plain node:http, Node answers an upgrade as a request again when nobody listens any more', async () => {
   const charge = paywall(market.terms)
   const server = createServer((incoming, response) => void charge(incoming, response, () => void response.end('whole')))

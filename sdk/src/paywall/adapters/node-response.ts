@@ -93,9 +93,10 @@ function watchTakeovers(server: NodeServer): void {
       takenOver.add(socket)
       if (server.listenerCount(event) > 1) return
       // The shop does not listen, or does so no longer.
+      socket.destroy()
+      if (event === 'connect') return
       server.removeListener(event, note)
       events.delete(event)
-      socket.destroy()
     }
     events.add(event)
     server.prependListener(event, note)
