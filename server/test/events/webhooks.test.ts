@@ -109,8 +109,7 @@ describe('C55: the webhooks of an account', () => {
     const [wanted, other] = [await merchant.createReady(), await merchant.createReady()]
     const receiver = await openReceiver()
     await createWebhook(merchant, { url: receiver.url, nodeIds: [wanted.node.id] })
-    for (const action of ['stop', 'start'] as const)
-      for (const { node } of [other, wanted]) await merchant.act(node.id, action)
+    for (const action of ['stop', 'start'] as const) for (const { node } of [other, wanted]) await merchant.act(node.id, action)
     const received = await receiver.until(2)
     expect(received.map(({ body }) => JSON.parse(body)).map(({ type, data }) => [type, data.nodeId])).toEqual([
       ['node.stopped', wanted.node.id],
