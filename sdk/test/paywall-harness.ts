@@ -123,3 +123,12 @@ export const present = (url: string, authorization: string, more: RequestInit = 
   fetch(url, { ...more, headers: { authorization } })
 
 export { invoiceIn, parametersOf }
+
+/** Something to wait for. */
+export function gate(): { wait: Promise<void>; open: () => void } {
+  let open = (): void => undefined
+  const wait = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { wait, open }
+}

@@ -1,8 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
-import { connect as connectHttp2, constants, createServer as createHttp2Server, type Http2ServerResponse } from 'node:http2'
-import { type AddressInfo, connect, type Server } from 'node:net'
+import {
+  type ClientHttp2Session,
+  connect as connectHttp2,
+  constants,
+  createServer as createHttp2Server,
+  type Http2ServerResponse,
+} from 'node:http2'
+import { type AddressInfo, connect, type Server, type Socket } from 'node:net'
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
@@ -12,7 +18,7 @@ import { ConnectionError } from '../src/errors.ts'
 import { paymentOf, paywall } from '../src/paywall/adapters/express.ts'
 import { paywall as honoPaywall } from '../src/paywall/adapters/hono.ts'
 import { patiently } from '../src/paywall/gate/patience.ts'
-import { challengesIn, Market, present } from './paywall-harness.ts'
+import { challengesIn, gate, Market, present } from './paywall-harness.ts'
 import { type Opening, SHOPS } from './paywall-shops.ts'
 
 /** Customers who try to get more than they paid for, and customers who disconnect at bad moments and must not lose their payment. */
@@ -39,14 +45,6 @@ async function listening(server: Server): Promise<string> {
 const sourceOf = (file: string): string => new URL(`../src/${file}`, import.meta.url).href
 
 const opened = (listener: RequestListener): Promise<string> => listening(createServer({ keepAliveTimeout: 0 }, listener))
-
-function gate(): { wait: Promise<void>; open: () => void } {
-  let open = (): void => undefined
-  const wait = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { wait, open }
-}
 
 describe('selling 3: a request behind another one on the same connection', () => {
   async function pipelined(): Promise<{ origin: string; free: ReturnType<typeof gate>; begun: ReturnType<typeof gate> }> {
@@ -168,6 +166,26 @@ describe('selling 3: HTTP/2', () => {
       expect(ending()).toBe('delivered')
     },
   )
+
+  const BREAKING: [string, (session: ClientHttp2Session, socket: Socket) => unknown][] = [
+    ['says goodbye with an error', (session) => session.goaway(constants.NGHTTP2_INTERNAL_ERROR)],
+    // A frame of PUSH_PROMISE, which a customer may not send.
+    ['sends a malformed frame', (_session, socket) => socket.write(Buffer.from([0, 0, 4, 5, 4, 0, 0, 0, 1, 0, 0, 0, 2]))],
+    ['resets the connection', (_session, socket) => socket.resetAndDestroy()],
+  ]
+
+  test.each(BREAKING)('a customer who %s after the first bytes has used up the payment', async (_name, breakOff) => {
+    const origin = await film((response) => response.write('almost all'))
+    const { credential } = await bought(origin)
+    const socket = connect(Number(new URL(origin).port), '127.0.0.1').on('error', () => undefined)
+    const session = connectHttp2(origin, { createConnection: () => socket }).on('error', () => undefined)
+    const stream = session.request({ ':path': '/film', authorization: credential }).on('error', () => undefined)
+    await once(stream, 'data')
+    breakOff(session, socket)
+    await eventually(() => ending() !== undefined, 'the end of the delivery')
+    session.destroy()
+    expect(ending()).toBe('delivered')
+  })
 
   test('D3: a response that the shop aborts is not delivered', async () => {
     const customer = gate()

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { fetch402 } from '@getalby/lightning-tools/402'
@@ -9,11 +10,13 @@ import { Receipt } from 'mppx'
 import { Mppx } from 'mppx/client'
 import { validate } from 'mppx/validation'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { inHome, run } from '../../cli/test/harness.ts'
 import { paywall } from '../../sdk/src/paywall/adapters/express.ts'
 import { ALL } from '../../sdk/test/dialects/x402-buyer.ts'
 import { challengesIn, Market } from '../../sdk/test/paywall-harness.ts'
 import { JOKE, SHOPS, type Shop } from '../../sdk/test/paywall-shops.ts'
 import { openProxy } from '../../sdk/test/shops/proxy.ts'
+import { balanceOf, fund } from '../../server/test/support/nodes.ts'
 import { lightningOf } from './mppx-lightning.ts'
 import { x402Fetch } from './x402-lightning.ts'
 
@@ -24,8 +27,12 @@ const { setupL402Interceptor, MemoryTokenStore, PaymentResult } = require('l402'
 const { default: axios } = createRequire(require.resolve('l402'))('axios')
 
 let market: Market
+const purse = inHome('purse.json')
 beforeAll(async () => {
   market = await Market.open()
+  const { node, credentials } = market.otherNode
+  await fund(market.server, market.otherNode, 100_000)
+  writeFileSync(purse, JSON.stringify({ nodeId: node.id, endpointUrl: node.endpointUrl, ...credentials }))
 })
 beforeEach(() => market.renew())
 
@@ -78,6 +85,13 @@ describe.each([...SHOPS, ['the proxy', openProxy] as const])('%s', (_name, open)
     lsat.setPreimage((await pay(lsat.invoice)).preimage)
     const answer = await fetch(url, { headers: { authorization: lsat.toToken() } })
     expect([answer.status, await answer.json(), ...sales()]).toEqual([200, GOODS, 1, 1])
+  })
+
+  test('C69: boltyard pay pays once', async () => {
+    const before = await balanceOf(market.node)
+    const { code, stdout } = await run(['pay', url, '--password-file', purse])
+    expect([code, JSON.parse(stdout), shop.delivered]).toEqual([0, GOODS, 1])
+    expect((await balanceOf(market.node)) - before).toBe(10)
   })
 })
 

@@ -1,3 +1,4 @@
+import { hasReceipt } from '../../../sdk/src/buy/presenting.ts'
 import type { RepeatableRequest, Retry } from '../../../sdk/src/buy/request.ts'
 import type { Paid } from '../../../sdk/src/buy/wallets/wallet.ts'
 import type { Call } from '../call.ts'
@@ -75,7 +76,7 @@ export async function present(
   }
   call.ifUnread = undefined
   if (!kept.isWanted) kept.remove()
-  else if (kept.isOurs && isUsedUp(request, kept)) kept.removeUsedUp()
+  else if (kept.isOurs && isUsedUp(request, response, kept)) kept.removeUsedUp()
 }
 
 /** Says once why nothing comes: without a terminal there is no spinner, and the server may be down for long. */
@@ -108,8 +109,10 @@ function undelivered(kept: SavedPurchase, exit: ExitName, code: string, message:
 }
 
 /** L402 credentials may be good for more responses, and HEAD uses nothing up. */
-function isUsedUp({ method }: RepeatableRequest, { credential: { header, credential } }: SavedPurchase): boolean {
-  return method !== 'HEAD' && method !== 'OPTIONS' && (header === 'payment-signature' || /^payment /i.test(credential))
+function isUsedUp({ method }: RepeatableRequest, response: Response, kept: SavedPurchase): boolean {
+  const { header, credential } = kept.credential
+  const isForOneResponse = header === 'payment-signature' || /^payment /i.test(credential)
+  return method !== 'HEAD' && method !== 'OPTIONS' && isForOneResponse && hasReceipt(response)
 }
 
 export function exitOf(status: number): ExitName | undefined {

@@ -52,29 +52,34 @@ export class KeptPurchases {
   }
 
   /**
-   * For a purchase that was paid. The lock may have been lost meanwhile, so another purchase stays. Never throws: what cannot be written is
-   * remembered, because it must still be delivered.
+   * For a purchase that was paid. If another one has taken its place, because the lock was lost meanwhile, it is kept by its payment hash.
+   * Never throws: what cannot be written is remembered, because it must still be delivered.
    */
   async save(key: string, purchase: Purchase): Promise<void> {
-    await this.#saveIf(key, purchase, (current) => current === undefined || current.paymentHash === purchase.paymentHash)
+    const { paymentHash } = purchase
+    const isSaved = await this.#saveIf(key, purchase, (current) => current === undefined || current.paymentHash === paymentHash)
+    if (!isSaved) await this.#saveIf(paymentHash, purchase, (current) => current?.state !== 'delivered')
   }
 
   /** Saves it only if the purchase is still this one: the reader of a response reports its end without holding the lock. */
   async advance(key: string, next: Purchase): Promise<void> {
     const isThis = (current: Purchase | undefined): boolean =>
       current?.paymentHash === next.paymentHash && current.state !== 'delivered'
-    await this.#saveIf(key, next, isThis)
+    if (!(await this.#saveIf(key, next, isThis))) await this.#saveIf(next.paymentHash, next, isThis)
   }
 
-  async #saveIf(key: string, next: Purchase, isReplaced: (current: Purchase | undefined) => boolean): Promise<void> {
+  /** False if there is another purchase. */
+  async #saveIf(key: string, next: Purchase, isReplaced: (current: Purchase | undefined) => boolean): Promise<boolean> {
     const mayReplace = async (): Promise<void> => {
       if (!isReplaced(await this.read(key))) throw new OtherPurchase()
     }
     try {
       await this.#write(key, next, mayReplace)
     } catch (error) {
-      if (!(error instanceof OtherPurchase)) this.#unsaved.set(key, next)
+      if (error instanceof OtherPurchase) return false
+      this.#unsaved.set(key, next)
     }
+    return true
   }
 
   /** Without entries that cannot be read: the call that they belong to reports them. */

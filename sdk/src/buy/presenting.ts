@@ -7,7 +7,8 @@ import type { RepeatableRequest } from './request.ts'
 /** A request whose credential is presented. With `isOnce`, its purchase is not made again after its delivery. */
 export type Presentation = { key: string; request: RepeatableRequest; isOnce: boolean }
 
-const RECEIPTS = ['payment-receipt', 'payment-response']
+/** MPP and x402. It comes from the paywall, so what it comes with was not made by something in front of it. */
+export const hasReceipt = ({ headers }: Response): boolean => headers.has('payment-receipt') || headers.has('payment-response')
 
 const bought = new WeakMap<Response, PurchaseInfo>()
 
@@ -64,8 +65,7 @@ export class Presenting {
     bought.set(response, infoOf(purchase))
     // A redirect may come from in front of the paywall, for example to a maintenance page, so it is a delivery only with a receipt.
     if (!response.ok) {
-      const isDelivery = response.status < 400 && RECEIPTS.some((name) => response.headers.has(name))
-      if (isDelivery) await this.#kept.advance(key, finished(purchase, isOnce))
+      if (response.status < 400 && hasReceipt(response)) await this.#kept.advance(key, finished(purchase, isOnce))
       return response
     }
     await this.#kept.advance(key, { ...purchase, state: 'answered' })

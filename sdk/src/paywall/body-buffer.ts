@@ -11,6 +11,7 @@ export class BodyBuffer {
   readonly #memory: BodyMemory
   #bytes = new Uint8Array()
   #length = 0
+  #lastChunkMs = 0
 
   constructor(maxBytes: number, memory: BodyMemory) {
     this.#maxBytes = maxBytes
@@ -23,13 +24,16 @@ export class BodyBuffer {
 
   /**
    * Calls `expire` if the body is not complete after this time, and a second more for every 32 kB of it: one that stops would keep its memory
-   * from others. Returns a function that stops the timer.
+   * from others. Who has paid may be slower, as long as something arrives in this time: they have no other way to get what they paid for.
+   * Returns a function that stops the timer.
    */
   expect(timeoutMs: number, expire: () => void): () => void {
     const startedMs = performance.now()
     let timer: ReturnType<typeof setTimeout>
     const wait = (): void => {
-      const leftMs = startedMs + timeoutMs + this.#length / LEAST_BYTES_PER_MS - performance.now()
+      const extraMs = this.#length / LEAST_BYTES_PER_MS
+      const sinceMs = this.#memory.isProven ? Math.max(startedMs + extraMs, this.#lastChunkMs) : startedMs + extraMs
+      const leftMs = sinceMs + timeoutMs - performance.now()
       if (leftMs <= 0) return expire()
       timer = setTimeout(wait, leftMs)
     }
@@ -44,6 +48,7 @@ export class BodyBuffer {
     if (length > this.#bytes.length && !this.#grow(length)) return 'busy'
     this.#bytes.set(chunk, this.#length)
     this.#length = length
+    this.#lastChunkMs = performance.now()
     return undefined
   }
 

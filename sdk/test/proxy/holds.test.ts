@@ -1,13 +1,18 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
+import { connect, createServer as createHttp2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { serve } from '@hono/node-server'
+import { Hono } from 'hono'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { paymentIdOf } from '../../../protocol/src/payment-id.ts'
 import { eventually } from '../../../server/test/support/server.ts'
 import { paywall } from '../../src/paywall/adapters/express.ts'
+import { paywall as honoPaywall } from '../../src/paywall/adapters/hono.ts'
 import { paywall as requestPaywall } from '../../src/paywall/adapters/request.ts'
 import type { ProxyRouteConfig } from '../../src/proxy/index.ts'
-import { Market, present } from '../paywall-harness.ts'
+import { gate, Market, present } from '../paywall-harness.ts'
 import { Backend, openProxy, Raw } from './harness.ts'
 
 /**
@@ -15,12 +20,14 @@ import { Backend, openProxy, Raw } from './harness.ts'
  * of the deliveries that wait would arrive in the end.
  */
 
-/** It is confirmed after three quarters, which leaves a busy machine six seconds. */
-const HOLD_SECONDS = 24
+/** It is confirmed after three quarters, which leaves a busy machine ten seconds. */
+const HOLD_SECONDS = 40
 
 let market: Market
 let backend: Backend
 const ended: (() => unknown)[] = []
+/** What the upstream waits for before it responds, by path. */
+const works = new Map<string, Promise<void>>()
 beforeAll(async () => {
   market = await Market.open()
   backend = await Backend.open()
@@ -29,7 +36,7 @@ beforeAll(async () => {
       request
         .on('error', () => undefined)
         .resume()
-        .once('end', () => response.end('goods'))
+        .once('end', () => void (works.get(request.url ?? '') ?? Promise.resolve()).then(() => response.end('goods')))
   }
 })
 afterAll(async () => {
@@ -53,6 +60,22 @@ async function shop(handle: Parameters<typeof createServer>[1], more: object = {
     if (request.url === '/free') return
     void charge(request, response, () => void handle?.(request, response))
   }).listen(0, '127.0.0.1')
+  ended.push(
+    () => server.close(),
+    () => server.closeAllConnections(),
+  )
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function honoShop(work: Promise<void>): Promise<string> {
+  const app = new Hono()
+  app.post('/things/:id', honoPaywall({ ...market.terms, holdSeconds: HOLD_SECONDS }), async (context) => {
+    await context.req.text()
+    await work
+    return context.text('goods')
+  })
+  const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server
   ended.push(
     () => server.close(),
     () => server.closeAllConnections(),
@@ -113,11 +136,77 @@ describe('C45: a customer who keeps their delivery waiting uses their payment up
     raw.socket.destroy()
   })
 
+  /** Each starts to work when the body has arrived, and responds when the work is done. */
+  const WORKERS: [string, (work: Promise<void>) => Promise<string>][] = [
+    [
+      'proxy',
+      (work) => {
+        works.set('/things/4', work)
+        return origin()
+      },
+    ],
+    [
+      'node:http',
+      (work) => shop((request, response) => void request.resume().once('end', () => void work.then(() => response.end('goods')))),
+    ],
+    ['Hono', honoShop],
+  ]
+
+  test.concurrent.each(WORKERS)('by a body that ends after the claim, before a long work, %s', async (_name, open) => {
+    const work = gate()
+    const url = await open(work.wait)
+    const credential = await buy(`${url}/things/4`, 'POST')
+    const raw = connectionTo(url)
+    raw.write('POST /things/4 HTTP/1.1', 'Host: shop', `Authorization: ${credential}`, 'Content-Length: 2', '', 'a')
+    await eventually(() => isIn('held', credential), 'the claim')
+    raw.write('b')
+    expect(await isUsedUp(credential)).toBe(true)
+    work.open()
+    await raw.shows(/goods/)
+    raw.socket.destroy()
+  })
+
+  test.concurrent('by a body that ends after the claim, before a long work, HTTP/2', async () => {
+    const work = gate()
+    const charge = paywall({ ...market.terms, holdSeconds: HOLD_SECONDS })
+    const server = createHttp2Server((request, response) => {
+      const respond = (): void => void request.resume().once('end', () => void work.wait.then(() => response.end('goods')))
+      void charge(request as never, response as never, respond)
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    ended.push(
+      () => session.destroy(),
+      () => server.close(),
+    )
+    const post = { ':method': 'POST', ':path': '/things/5' }
+    const unpaid = session.request(post).end()
+    const [{ 'www-authenticate': challenge }] = await once(unpaid, 'response')
+    const credential = await market.credentialFor(challenge)
+    const paid = session.request({ ...post, authorization: credential, 'content-length': '2' })
+    paid.write('a')
+    await eventually(() => isIn('held', credential), 'the claim')
+    paid.end('b')
+    expect(await isUsedUp(credential)).toBe(true)
+    work.open()
+    expect(await text(paid)).toBe('goods')
+  })
+
   test.concurrent('but not if they leave before the end of their request, even if the handler never ends', async () => {
     const url = await shop((request) => void request.resume())
     const credential = await buy(`${url}/things/3`, 'POST')
     const raw = connectionTo(url)
     raw.write('POST /things/3 HTTP/1.1', 'Host: shop', `Authorization: ${credential}`, 'Content-Length: 2', '', 'a')
+    expect(await isUsedUp(credential)).toBe(true)
+    raw.socket.destroy()
+    await eventually(async () => !(await isIn('done', credential)), 'the release')
+  })
+
+  test.concurrent('but not if they leave Hono before the end of their request, even if the handler never ends', async () => {
+    const url = await honoShop(new Promise(() => undefined))
+    const credential = await buy(`${url}/things/6`, 'POST')
+    const raw = connectionTo(url)
+    raw.write('POST /things/6 HTTP/1.1', 'Host: shop', `Authorization: ${credential}`, 'Content-Length: 1', '', 'a')
     expect(await isUsedUp(credential)).toBe(true)
     raw.socket.destroy()
     await eventually(async () => !(await isIn('done', credential)), 'the release')

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ProxyRouteConfig } from '../../src/proxy/index.ts'
 import { Market } from '../paywall-harness.ts'
 import { Backend, type OpenProxy, openProxy, Raw } from './harness.ts'
@@ -13,6 +13,7 @@ beforeAll(async () => {
   market = await Market.open()
   backend = await Backend.open()
 })
+afterEach(() => vi.restoreAllMocks())
 beforeEach(async () => {
   await market.renew()
   backend.handler = undefined
@@ -117,7 +118,7 @@ describe('after the first byte, nothing that the customer does releases the paym
         timer = setTimeout(() => {
           response.removeListener('drain', more)
           then(response)
-        }, 1_500)
+        }, 4_000)
       }
       more()
     }
@@ -149,7 +150,6 @@ describe('after the first byte, nothing that the customer does releases the paym
     await isOver
     await raw.closed
     await expect.poll(() => outcomes().length).toBe(1)
-    vi.restoreAllMocks()
     return outcomes()
   }
 

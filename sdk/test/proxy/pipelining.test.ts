@@ -1,7 +1,9 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { WebSocketServer } from 'ws'
 import { eventually } from '../../../server/test/support/server.ts'
 import { paywall } from '../../src/paywall/adapters/express.ts'
 import { Market } from '../paywall-harness.ts'
@@ -116,13 +118,66 @@ test.each(BREAKING)('C76: a customer who breaks their own response off by %s has
   expect(thrown.splice(0).map(String)).toEqual([])
 })
 
-test('selling 3: on plain node:http, a customer who breaks their own response off by CONNECT has used their payment up', async () => {
+const [CONNECT, UPGRADE, GARBAGE] = [request('CONNECT shop:443'), request('GET /none', upgradeTo('websocket')), '\0\0\r\n\r\n']
+const SHOPS: [string, string, (server: Server) => unknown][] = [
+  ['CONNECT', CONNECT, () => undefined],
+  ['CONNECT, which the shop refuses', CONNECT, (server) => server.on('connect', (_request, socket) => socket.destroy())],
+  ['an upgrade, which the shop refuses', UPGRADE, (server) => server.on('upgrade', (_request, socket) => socket.destroy())],
+  ['an upgrade, which ws refuses', UPGRADE, (server) => new WebSocketServer({ server, path: '/ws' })],
+  ['garbage', GARBAGE, () => undefined],
+  ['garbage, which the shop refuses', GARBAGE, (server) => server.on('clientError', (_error, socket) => socket.destroy())],
+]
+
+test.each(SHOPS)(
+  'selling 3: on plain node:http, a customer who breaks their own response off by %s has used their payment up',
+  async (_name, next, listen) => {
+    const charge = paywall(market.terms)
+    const server = createServer((incoming, response) => {
+      void charge(incoming, response, () => void response.write('half'))
+    })
+    listen(server)
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    expect(await outcomeAfter((server.address() as AddressInfo).port, next)).toBe('delivered')
+    server.close()
+    server.closeAllConnections()
+  },
+)
+
+test('selling 3: on plain node:http, a customer who sends CONNECT after another one has used their payment up too', async () => {
   const charge = paywall(market.terms)
   const server = createServer((incoming, response) => {
     void charge(incoming, response, () => void response.write('half'))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  expect(await outcomeAfter((server.address() as AddressInfo).port, request('CONNECT shop:443'))).toBe('delivered')
+  const { port } = server.address() as AddressInfo
+  const customers: Raw[] = []
+  for (let at = 0; at < 2; at++) {
+    const credential = await market.buy(`http://127.0.0.1:${port}/paid`)
+    const raw = new Raw(port).write(request('GET /paid', [HOST, `Authorization: ${credential}`]))
+    await raw.shows(/half/)
+    customers.push(raw)
+  }
+  for (const raw of customers) await raw.write(CONNECT).closed
+  const outcomes = (): string[] => market.events.map(({ type }) => type).filter((type) => type.endsWith('delivered'))
+  await expect.poll(outcomes).toEqual(['delivered', 'delivered'])
+  server.close()
+  server.closeAllConnections()
+})
+
+test('selling 3: on plain node:http, Node answers an upgrade as a request again when nobody listens any more', async () => {
+  const charge = paywall(market.terms)
+  const server = createServer((incoming, response) => void charge(incoming, response, () => void response.end('whole')))
+  const listener = (_request: unknown, socket: Duplex): void => void socket.destroy()
+  server.on('upgrade', listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const credential = await market.buy(`http://127.0.0.1:${port}/paid`)
+  const paid = (headers: string[]): string => request('GET /paid', [...headers, `Authorization: ${credential}`])
+  await new Raw(port).write(paid([HOST])).shows(/whole/)
+  server.removeListener('upgrade', listener)
+  await new Raw(port).write(request('GET /paid', upgradeTo('websocket'))).closed
+  await new Raw(port).write(request('GET /paid', upgradeTo('websocket'))).shows(/402 Payment Required/)
   server.close()
   server.closeAllConnections()
 })

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { bindWebRequest } from '../../src/paywall/adapters/web-request.ts'
+import { BodyBuffer } from '../../src/paywall/body-buffer.ts'
 import { BodyMemory, MOST_BODY_BYTES } from '../../src/paywall/gate/body-memory.ts'
 
 const MIB = 1_048_576
@@ -56,8 +57,9 @@ test('C79: nothing is kept for each chunk by the timer of the body', async () =>
     return Reflect.apply(race, this, [values])
   } as typeof race
   const memory = new BodyMemory(MIB, true)
-  await bound(1_000, memory)
-  Promise.race = race
+  await bound(1_000, memory).finally(() => {
+    Promise.race = race
+  })
   memory.release()
   expect(races.length).toBeLessThan(10)
 })
@@ -66,4 +68,28 @@ test('C79: a body that stops is too slow', async () => {
   const memory = new BodyMemory(MIB, true)
   expect(await bound(5, memory, { ends: false, bodyTimeoutMs: 50 })).toEqual({ unbound: 'too_slow' })
   memory.release()
+})
+
+describe('C79: a body that comes with 10 kB in a second, and stops after 100 s', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  /** With ten seconds of patience. */
+  function tooSlowAfterSeconds(isProven: boolean): number | undefined {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const memory = new BodyMemory(MIB, isProven)
+    const buffer = new BodyBuffer(MIB, memory)
+    let [seconds, lateAfter]: [number, number | undefined] = [0, undefined]
+    buffer.expect(10_000, () => {
+      lateAfter = seconds
+    })
+    for (; seconds < 200; seconds++) {
+      if (seconds < 100) buffer.add(new Uint8Array(10_000))
+      vi.advanceTimersByTime(1_000)
+    }
+    memory.release()
+    return lateAfter
+  }
+
+  test('is refused early if nobody has paid', () => expect(tooSlowAfterSeconds(false)).toBe(14))
+  test('is waited for until it stops if somebody has', () => expect(tooSlowAfterSeconds(true)).toBe(108))
 })

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
+import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { memoryStore, NotPaidError, type PurchaseStore } from '../../src/buy/index.ts'
 import { outcomeOf, Seller } from '../buy/seller.ts'
 
@@ -104,5 +105,22 @@ describe('a call that lost its lock', () => {
     expect(await before).toBe('Sunny')
     const [first] = seller.paid
     expect((await record()).invoice).toBe(first)
+  })
+
+  test('while it pays, and gets nothing for it, is still among the unfinished ones', async () => {
+    const wallet = async (invoice: string): Promise<string> => {
+      const [name = ''] = await base.list('purchase.')
+      await takeLock()
+      await base.delete(name)
+      await buy(base)
+      seller.goods = () => ({ status: 500 })
+      return seller.pay(invoice)
+    }
+    const paying = seller.buyer({ store: base, wallet })
+    expect((await paying.fetch(`${seller.url}/a`, ONCE)).status).toBe(500)
+    const [, lost] = seller.paid
+    expect(await paying.unfinished()).toMatchObject([
+      { url: `${seller.url}/a`, paymentHash: readInvoice(lost ?? '')?.paymentHash },
+    ])
   })
 })

@@ -4,6 +4,7 @@ import type { Database } from '../../src/store/db.ts'
 import { forgetOldLinks } from '../../src/store/people/links.ts'
 import { forgetEndedSessions } from '../../src/store/people/people.ts'
 import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
+import { lockingTransaction } from '../support/database.ts'
 import { type Answer, eventually, PROCESS, Server, send, startServer, temporaryDirectory } from '../support/server.ts'
 
 /** Trusts a proxy, so that everyone can have their own address and failures in one test do not count in another. */
@@ -468,7 +469,7 @@ describe('with a separate service', () => {
     await store.unsafe(`
       CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$;
       CREATE TRIGGER wait BEFORE INSERT ON people_identities FOR EACH ROW EXECUTE FUNCTION wait()`)
-    await store.begin(async (transaction) => {
+    await lockingTransaction(store, async (transaction) => {
       await transaction`SELECT pg_advisory_xact_lock(1)`
       const signUp = new Browser(own).signUp('late@example.com').catch(() => 'killed')
       const waits = async () =>

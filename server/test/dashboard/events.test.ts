@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/store/db.ts'
 import { type Changed, type Stream, signUp, Visitor } from '../support/dashboard.ts'
+import { lockingTransaction } from '../support/database.ts'
 import { charge, credentialOf, pay, validate } from '../support/gateway.ts'
 import { eventually, Server, startServer } from '../support/server.ts'
 
@@ -112,7 +113,7 @@ test('a row that becomes visible after one with a higher id is reported too: tra
   const inserted = new Promise<void>((resolve) => {
     isInserted = resolve
   })
-  const slow = sql.begin(async (transaction) => {
+  const slow = lockingTransaction(sql, async (transaction) => {
     await transaction`INSERT INTO activity (account_id, actor, action) VALUES (${ann.accountId}, 'test', 'slow')`
     isInserted()
     await held

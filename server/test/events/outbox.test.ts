@@ -5,7 +5,7 @@ import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { readFeed, removeOldEvents } from '../../src/store/events/feed.ts'
 import { adoptMovedEvents, sequenceEvents } from '../../src/store/events/outbox.ts'
 import { newAccount } from '../support/credit.ts'
-import { newDatabase } from '../support/database.ts'
+import { lockingTransaction, newDatabase } from '../support/database.ts'
 import { eventually, type Store, track } from '../support/server.ts'
 
 /** The store without a running service, which would number events at any moment. */
@@ -58,7 +58,7 @@ describe('C53: the feed', () => {
     const written = new Promise<void>((resolve) => {
       hasWritten = resolve
     })
-    const slow = other.begin(async (transaction) => {
+    const slow = lockingTransaction(other, async (transaction) => {
       await keyCreated(transaction, 'slow')
       hasWritten()
       await mayCommit

@@ -106,17 +106,14 @@ describe('C55: the webhooks of an account', () => {
 
   test('C56: with nodeIds, only events of those nodes', async () => {
     const merchant = new Owner(server, await server.newKey(['nodes:write', 'webhooks:write']))
-    const [wanted, other] = [await merchant.create(), await merchant.create()]
+    const [wanted, other] = [await merchant.createReady(), await merchant.createReady()]
     const receiver = await openReceiver()
     await createWebhook(merchant, { url: receiver.url, nodeIds: [wanted.node.id] })
-    await merchant.until(wanted.node.id, 'ready')
-    await merchant.until(other.node.id, 'ready')
-    await merchant.act(other.node.id, 'stop')
-    await merchant.act(wanted.node.id, 'stop')
+    for (const action of ['stop', 'start'] as const) for (const { node } of [other, wanted]) await merchant.act(node.id, action)
     const received = await receiver.until(2)
     expect(received.map(({ body }) => JSON.parse(body)).map(({ type, data }) => [type, data.nodeId])).toEqual([
-      ['node.ready', wanted.node.id],
       ['node.stopped', wanted.node.id],
+      ['node.ready', wanted.node.id],
     ])
   })
 })

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
 import type { Database } from '../../src/store/db.ts'
 import { confirmDeliveries } from '../../src/store/payments/deliveries.ts'
+import { lockingTransaction } from '../support/database.ts'
 import { type Merchant, newMerchant, type Paid } from '../support/payments.ts'
 import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
 
@@ -279,7 +280,7 @@ describe('delivered', () => {
 
   /** Does the work while another request has made the change but not committed it. */
   async function during(change: (transaction: Database) => Promise<unknown>, work: () => Promise<void>): Promise<void> {
-    await sql.begin(async (transaction) => {
+    await lockingTransaction(sql, async (transaction) => {
       await change(transaction as unknown as Database)
       await work()
     })

@@ -15,7 +15,7 @@ import { claimDelivery, type ExpectedTerms } from '../../src/store/payments/deli
 import { PaidBatches } from '../../src/store/payments/paid-batches.ts'
 import { markPaidByProof, type PaidRow, type Proof } from '../../src/store/payments/payments.ts'
 import { newAccount } from '../support/credit.ts'
-import { newDatabase } from '../support/database.ts'
+import { lockingTransaction, newDatabase } from '../support/database.ts'
 import { credentialOf, parametersOf } from '../support/gateway.ts'
 import { eventually } from '../support/server.ts'
 
@@ -242,7 +242,7 @@ describe('C38: many validations at once', () => {
     const unknown = await Promise.all(Array.from({ length: 3 }, () => made({ ...SETTLED, isSettled: false })))
     const results: Promise<PaidRow | undefined>[] = []
     const rollback = new Error('rolled back')
-    const transaction = sql.begin(async (other) => {
+    const transaction = lockingTransaction(sql, async (other) => {
       // Any statement that reaches the second payment waits for this transaction.
       await other`INSERT INTO paid_payments (account_id, id, actor) VALUES (${call.accountId}, ${payments[1]?.id ?? ''}, 'other')`
       for (const order of [payments, [...payments].reverse()]) {

@@ -8,6 +8,7 @@ import { newId } from '../../src/platform/ids.ts'
 import type { Database } from '../../src/store/db.ts'
 import { countIssued } from '../../src/store/overview.ts'
 import { removeUnpaidPayments } from '../../src/store/payments/payments.ts'
+import { lockingTransaction } from '../support/database.ts'
 import { credentialOf, invoiceIn, preimageFrom } from '../support/gateway.ts'
 import { catalogue, directoryOf, fault, type Node, runningPidOf, withhold } from '../support/nodes.ts'
 import { inTurns, type Merchant, NOWHERE, newMerchant, type Paid, type Payment, report } from '../support/payments.ts'
@@ -522,7 +523,7 @@ describe('before a node stops', () => {
   /** Holds the reconciler between its observation of the node and the last query. */
   const between = async (act: () => Promise<void>, begin: () => Promise<unknown>): Promise<void> => {
     let asked: Promise<unknown> | undefined
-    await sql.begin(async (transaction) => {
+    await lockingTransaction(sql, async (transaction) => {
       await transaction`LOCK TABLE gateway_payments IN ACCESS EXCLUSIVE MODE`
       asked = begin()
       await eventually(

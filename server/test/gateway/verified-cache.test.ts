@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { thisMoment, VerifiedCache, verifiedKeyOf } from '../../src/gateway/verified-cache.ts'
+import { lockingTransaction } from '../support/database.ts'
 import { attenuate, credentialOf, l402Credential, macaroonIn } from '../support/gateway.ts'
 import { newMerchant } from '../support/payments.ts'
 import { eventually, startServer } from '../support/server.ts'
@@ -73,7 +74,7 @@ test('C38, L402 53: a repeated validation needs no store, in either protocol, an
   for (const paid of [mpp, l402]) {
     const first = await merchant.validate(paid)
     expect(first.status).toBe(200)
-    await sql.begin(async (transaction) => {
+    await lockingTransaction(sql, async (transaction) => {
       await transaction`LOCK TABLE gateway_payments, paid_payments IN ACCESS EXCLUSIVE MODE`
       expect((await merchant.validate(paid)).text).toBe(first.text)
     })

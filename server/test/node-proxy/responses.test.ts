@@ -99,6 +99,20 @@ describe('C28: what the client gets', () => {
   })
 })
 
+test('C28: requests on one connection to the node leave no listeners behind', async () => {
+  main.nodes.set('node_kept', await fakeNode((_request, response) => response.end('tea')))
+  const warnings: Error[] = []
+  const note = (warning: Error): void => void warnings.push(warning)
+  process.on('warning', note)
+  try {
+    for (let at = 0; at < 12; at++) expect((await send(main.port, 'GET', '/n/node_kept/')).status).toBe(200)
+    await new Promise(setImmediate)
+  } finally {
+    process.removeListener('warning', note)
+  }
+  expect(warnings.filter(({ name }) => name === 'MaxListenersExceededWarning')).toEqual([])
+})
+
 describe('C28: streams', () => {
   test('C28: each byte is forwarded immediately, both ways', async () => {
     main.nodes.set('node_echo', await eagerNode((request, response) => void request.pipe(response)))

@@ -2,6 +2,7 @@ import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from '
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/store/db.ts'
+import { lockingTransaction } from '../support/database.ts'
 import { endOperation, looks, wantedFor } from '../support/deadlines.ts'
 import {
   balanceOf,
@@ -67,7 +68,7 @@ const overdue = ({ id }: Node): Promise<void> => wantedFor(sql, id, DEADLINE_SEC
 
 /** Locks the node's row during the work, because the reconciler skips locked rows. */
 const unattended = (node: Node, work: () => Promise<void>): Promise<void> =>
-  sql.begin(async (transaction) => {
+  lockingTransaction(sql, async (transaction) => {
     await transaction`SELECT 1 FROM nodes WHERE id = ${node.id} FOR UPDATE`
     await work()
   })

@@ -13,7 +13,7 @@ import { openStore } from '../../src/store/db.ts'
 import { isUpToDate, type Migration, migrate, readMigrations } from '../../src/store/migrate.ts'
 import { settingOnce } from '../../src/store/settings.ts'
 import { emptyDatabase, type Outcome, run } from '../support/commands.ts'
-import { lockWaitOn } from '../support/database.ts'
+import { lockingTransaction, lockWaitOn } from '../support/database.ts'
 import { charge, credentialOf, newMerchant, pay, redeem } from '../support/gateway.ts'
 import { type Created, directoryOf, infoOf, type Owner, stateOf } from '../support/nodes.ts'
 import { PROCESS, type Server, startServer, storeEnv, temporaryDirectory, track } from '../support/server.ts'
@@ -242,7 +242,7 @@ test('killed at any moment, a restore leaves an empty database, and can be run a
   const accounts = async (): Promise<number> => (await sql`SELECT 1 FROM accounts`).length
   // The lock below keeps the restore from committing before it is killed.
   await migrate(sql)
-  await sql.begin(async (transaction) => {
+  await lockingTransaction(sql, async (transaction) => {
     await transaction`LOCK TABLE accounts`
     const child = spawn(process.execPath, [SERVER, 'restore', file], { env: { PATH: process.env.PATH, ...env }, stdio: 'ignore' })
     const waiting = track(openStore(store, 1))
@@ -282,7 +282,7 @@ test('a backup is the state at one moment, whatever is written meanwhile', async
   const sql = track(openStore(store, 2))
   await migrate(sql)
   const path = join(directory, 'moment.backup')
-  const backup = await sql.begin(async (transaction) => {
+  const backup = await lockingTransaction(sql, async (transaction) => {
     await transaction`LOCK TABLE people`
     const writing = writeBackup(store, createWriteStream(path))
     await lockWaitOn(sql, 'people')

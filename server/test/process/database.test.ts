@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { isStoreDown } from '../../src/platform/store-down.ts'
 import { type Database, openStore } from '../../src/store/db.ts'
 import { emptyDatabase } from '../support/commands.ts'
-import { newDatabase } from '../support/database.ts'
+import { lockingTransaction, newDatabase } from '../support/database.ts'
 import { eventually, type Store, track } from '../support/server.ts'
 
 let address: Store
@@ -123,7 +123,7 @@ test('closing waits for running statements, and then the store is down', async (
   let ended: Promise<void> | undefined
   let isEnded = false
   let running: Promise<unknown> | undefined
-  await admin.begin(async (transaction) => {
+  await lockingTransaction(admin, async (transaction) => {
     await transaction`LOCK TABLE things`
     running = errorOf(sql`SELECT count(*) FROM things`)
     await pidOf('SELECT count(*) FROM things')

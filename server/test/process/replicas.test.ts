@@ -6,6 +6,7 @@ import { hasRedis, TestRedis } from '../../../testing/redis.ts'
 import type { Database, Fragment } from '../../src/store/db.ts'
 import { daemonsIn, Yard } from '../support/crash.ts'
 import { costOf, entriesOf, intervalsOf, minutes, sumOf } from '../support/credit.ts'
+import { lockingTransaction } from '../support/database.ts'
 import { credentialOf, invoiceIn } from '../support/gateway.ts'
 import { type Created, leasesLost, type Node, newOwner, pauseInStep, runningPidOf, withhold } from '../support/nodes.ts'
 import { type Merchant, newMerchant } from '../support/payments.ts'
@@ -200,7 +201,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
       )
     let late: Promise<Answer> | undefined
     let resume = (): void => undefined
-    await sql.begin(async (transaction) => {
+    await lockingTransaction(sql, async (transaction) => {
       await transaction`SELECT 1 FROM accounts WHERE id = ${key.accountId} FOR UPDATE`
       late = create(paused)
       await inState(sql`wait_event_type = 'Lock'`)

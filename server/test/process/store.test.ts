@@ -8,6 +8,7 @@ import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { isUpToDate, type Migration, migrate, readMigrations } from '../../src/store/migrate.ts'
 import { claimDelivery, type Delivery } from '../../src/store/payments/deliveries.ts'
 import { findPayment, markPaid } from '../../src/store/payments/payments.ts'
+import { lockingTransaction } from '../support/database.ts'
 import { eventually, PROCESS, Server, type Store, startServer, storeEnv, track } from '../support/server.ts'
 
 let stopDebian: (() => Promise<void>) | undefined
@@ -204,7 +205,7 @@ function promises(start: () => Promise<Store>): void {
       ASSERT current_setting('lock_timeout')::interval * 2 <= current_setting('deadlock_timeout')::interval; END $$`
     const change = { ...three, sql: `${givesUpFirst}; ALTER TABLE payments ADD b int; ALTER TABLE claims ADD b int` }
     let migrated: Promise<void> | undefined
-    await serving.begin(async (transaction) => {
+    await lockingTransaction(serving, async (transaction) => {
       // After a stall of the machine, both timeouts would have passed, and PostgreSQL could cancel either side.
       await transaction`SET LOCAL deadlock_timeout = '10min'`
       await transaction`INSERT INTO claims VALUES (1)`

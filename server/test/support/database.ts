@@ -18,3 +18,14 @@ export function lockWaitOn(sql: Sql, table: string): Promise<boolean> {
     return waiting.length > 0
   }, `a statement to wait for ${table}`)
 }
+
+/**
+ * A transaction whose locks last as long as the test needs them. PostgreSQL ends one of the service after ten idle seconds, which a busy
+ * machine may need to start a process.
+ */
+export function lockingTransaction<T>(sql: Database, work: (transaction: Sql) => Promise<T>): Promise<T> {
+  return sql.begin(async (transaction) => {
+    await transaction`SET LOCAL idle_in_transaction_session_timeout = 0`
+    return work(transaction)
+  })
+}

@@ -2,7 +2,7 @@ import type { Delivery } from '../gate/delivery.ts'
 import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
-import { delivered, privateResponse, refused } from './request.ts'
+import { awaitBody, delivered, privateResponse, refused } from './request.ts'
 import { bindWebRequest, paymentFieldsOf } from './web-request.ts'
 
 export { discovery } from '../../discovery/adapters/elysia.ts'
@@ -61,6 +61,7 @@ export function paywall<C = ElysiaContext>(options: PaywallOptions<C>): ElysiaHo
       if (!delivery) return undefined
       deliveries.set(request, delivery)
       rememberPayment(request, delivery.payment)
+      awaitBody(request, delivery)
       return undefined
     },
     async mapResponse({ request, responseValue, set }) {

@@ -3,7 +3,7 @@ import type { WaitUntil } from '../gate/claims.ts'
 import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
-import { delivered, privateResponse, refused } from './request.ts'
+import { awaitBody, delivered, privateResponse, refused } from './request.ts'
 import { bindWebRequest, paymentFieldsOf } from './web-request.ts'
 
 export { discovery } from '../../discovery/adapters/hono.ts'
@@ -32,6 +32,7 @@ export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>
       return undefined
     }
     rememberPayment(context, delivery.payment)
+    awaitBody(raw, delivery)
     // Hono has already turned an Error from the handler into a response, but not other thrown values.
     try {
       await next()

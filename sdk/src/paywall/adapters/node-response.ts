@@ -24,7 +24,14 @@ export type NodeResponse = {
   once(event: 'close' | 'finish' | 'socket', listener: () => void): unknown
 }
 
-type NodeStream = { writableFinished: boolean; destroyed: boolean; errored?: unknown }
+type NodeStream = {
+  writableFinished: boolean
+  destroyed: boolean
+  errored?: unknown
+  /** The request has no body. */
+  endAfterHeaders?: boolean
+  session?: { destroyed: boolean } | undefined
+}
 
 type NodeSocket = {
   bytesWritten: number
@@ -36,11 +43,13 @@ type NodeSocket = {
 
 type Connection = { destroyed: boolean; server?: NodeServer | undefined; once(event: 'close', listener: () => void): unknown }
 
+type Takeover = 'connect' | 'upgrade' | 'clientError'
+type TakeoverListener = (cause: unknown, socket: { destroy(): unknown }) => void
 type NodeServer = {
-  listenerCount(event: 'connect'): number
-  on(event: 'connect', listener: (request: unknown, socket: ClosedSocket) => void): unknown
+  listenerCount(event: Takeover): number
+  prependListener(event: Takeover, listener: TakeoverListener): unknown
+  removeListener(event: Takeover, listener: TakeoverListener): unknown
 }
-type ClosedSocket = { on(event: 'error', listener: () => void): unknown; destroy(error: Error): unknown }
 
 const queued = new WeakMap<Connection, Set<NodeResponse>>()
 
@@ -66,21 +75,32 @@ function closeQueued(response: NodeResponse): void {
   response.emit?.('close')
 }
 
-const refusing = new WeakSet<NodeServer>()
+const TAKEOVERS: readonly Takeover[] = ['connect', 'upgrade', 'clientError']
+const watched = new WeakMap<NodeServer, Set<Takeover>>()
+const takenOver = new WeakSet<object>()
 
 /**
- * If nobody listens to CONNECT, Node closes its connection without an error, as a shop would that breaks a response off. So a customer could
- * send it in the middle of a paid response, to get their payment back. This closes the connection with an error.
+ * With CONNECT, an upgrade or a malformed request, a customer can make the server close the connection in the middle of a paid response. This
+ * looks as if the shop broke the response off, which would give them their payment back.
  */
-function refuseConnect(server: NodeServer | undefined): void {
-  if (!server || refusing.has(server) || server.listenerCount('connect') > 0) return
-  refusing.add(server)
-  server.on('connect', (_request, socket) => {
-    // The shop has a listener by now.
-    if (server.listenerCount('connect') > 1) return
-    socket.on('error', () => undefined)
-    socket.destroy(new Error('CONNECT is not supported.'))
-  })
+function watchTakeovers(server: NodeServer): void {
+  const events = watched.get(server) ?? new Set()
+  watched.set(server, events)
+  for (const event of TAKEOVERS) {
+    // Node does what it should for the others if nobody listens.
+    if (events.has(event) || (event !== 'connect' && server.listenerCount(event) === 0)) continue
+    const note: TakeoverListener = (_cause, socket) => {
+      takenOver.add(socket)
+      if (server.listenerCount(event) > 1) return
+      // The shop does not listen, or does so no longer.
+      socket.destroy()
+      if (event === 'connect') return
+      server.removeListener(event, note)
+      events.delete(event)
+    }
+    events.add(event)
+    server.prependListener(event, note)
+  }
 }
 
 /**
@@ -121,7 +141,11 @@ export function follow(response: NodeResponse, delivery: Delivery): void {
  * otherwise one payment could buy many almost complete responses. The shop aborts the response: not delivered.
  */
 function decideDelivery(response: NodeResponse, delivery: Delivery): void {
-  const { end, writeHead } = response
+  const { end, writeHead, req, stream } = response
+  // A stream that is destroyed has no session any more.
+  const session = stream?.session
+  // Not only at the end of the hold: whoever finishes just before it leaves the handler no time.
+  const wasUploading = req?.complete === false && stream?.endAfterHeaders !== true
   let [socket, bytesBefore]: [NodeSocket | null | undefined, number] = [undefined, 0]
   let [hasEnded, hasLeft, hasTimedOut, wasKept] = [false, false, false, false]
 
@@ -137,12 +161,12 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   const isFinished = (): boolean => (response.stream ? hasEnded && response.stream.writableFinished : response.writableFinished)
   const hasSent = (): boolean => response.headersSent && (!!response.stream || (socket?.bytesWritten ?? 0) > bytesBefore)
   const hasShopBroken = (): boolean => {
-    // The reset code does not show who aborted the response, because the customer can choose it too.
-    if (response.stream) return isOwnError(response.stream.errored)
+    // The reset code does not show who aborted the response, because the customer can choose it too. Nor does the error of a connection.
+    if (response.stream) return !session?.destroyed && isOwnError(response.stream.errored)
     if (response.errored) return true
     // It was still waiting behind another response.
     if (!socket) return false
-    return !(hasTimedOut || socket.readableEnded || socket.errored)
+    return !(hasTimedOut || takenOver.has(socket) || socket.readableEnded || socket.errored)
   }
   const timeOut = (): void => {
     hasTimedOut = true
@@ -175,12 +199,12 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   if (response.socket) useSocket()
   else response.once('socket', useSocket)
   closeWithConnection(response)
-  if (!response.stream) refuseConnect(response.req?.socket?.server)
+  const server = req?.socket?.server
+  if (server && !stream) watchTakeovers(server)
   delivery.hasBegun = hasSent
-  // By a response before this one that they do not read, or by not finishing their request.
+  // By a response before this one that they do not read, or by the rest of their request.
   delivery.isKeptWaiting = () => {
-    const isUploading = !response.stream && response.req?.complete === false
-    wasKept = !hasLeft && (response.headersSent || isUploading)
+    wasKept = !hasLeft && (response.headersSent || wasUploading)
     return wasKept
   }
   response.writeHead = function (this: NodeResponse, ...args: unknown[]) {

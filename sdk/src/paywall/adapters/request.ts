@@ -54,6 +54,7 @@ export function paywall<R extends Request, C extends unknown[]>(
       return decision.isPrivate ? privateResponse(answer) : answer
     }
     rememberPayment(request, delivery.payment)
+    awaitBody(request, delivery)
     try {
       return delivered(await handler(request, ...context), delivery, signal)
     } catch (error) {
@@ -86,6 +87,25 @@ export function privateResponse(answer: Response, body: ReadableStream<Uint8Arra
   response.headers.set('cache-control', privately(response.headers.get('cache-control')))
   for (const name of [...response.headers.keys()]) if (isForSharedCaches(name)) response.headers.delete(name)
   return response
+}
+
+/**
+ * Until there is a response, a customer who does not finish the body keeps the handler waiting, and nothing shows whether they have finished.
+ */
+export function awaitBody(request: Request, delivery: Delivery): void {
+  if (!delivery.isWatched || request.body === null || request.bodyUsed) return
+  // Some worker runtimes do not give requests an abort signal.
+  const left: AbortSignal | undefined = request.signal
+  let wasKept = false
+  delivery.isKeptWaiting = () => {
+    wasKept = left?.aborted !== true
+    return wasKept
+  }
+  const leave = (): void => {
+    // The claim does not lapse any more, and the handler may never end.
+    if (wasKept && delivery.releaseOnDisconnect && !delivery.hasBegun()) delivery.release('the customer left before the response')
+  }
+  left?.addEventListener('abort', leave, { once: true })
 }
 
 export function delivered(answer: Response, delivery: Delivery, left: AbortSignal | null | undefined): Response {

@@ -11,6 +11,7 @@ let reserved = 0
  * limit, anyone with many connections and an invented payment could fill the memory of the shop.
  */
 export class BodyMemory {
+  readonly isProven: boolean
   readonly #limit: number
   #bytes = 0
   #isReleased = false
@@ -18,6 +19,7 @@ export class BodyMemory {
   /** Requests without a payment, or with one that proves nothing, may fill only half of the memory, so that those who have paid are still served. */
   constructor(maxBodyBytes: number, isProven: boolean) {
     const most = Math.max(MOST_BODY_BYTES, 2 * maxBodyBytes)
+    this.isProven = isProven
     this.#limit = isProven ? most : most / 2
   }
 

@@ -27,9 +27,9 @@ export type Outcome = { delivered: true } | { delivered: false; reason: string }
 export class Delivery {
   readonly payment: RequestPayment
   readonly releaseOnDisconnect: boolean
-  /** Whether the customer already has part of the response; set by the code that writes it. */
+  /** Whether the customer already has part of the response. An adapter sets it, and the next one: without them, slow customers are served twice. */
   hasBegun: () => boolean = () => false
-  /** Whether it is the customer who keeps the delivery waiting; set by the code that writes the response. */
+  /** Whether it is the customer who keeps the delivery waiting. */
   isKeptWaiting: () => boolean = () => false
   readonly #settle: ((outcome: Outcome) => void) | undefined
   readonly #receipt: Receipt | undefined

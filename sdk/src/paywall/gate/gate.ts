@@ -70,6 +70,7 @@ export class Gate<R> {
   readonly #speaker: Speaker
   readonly #verified = new VerifiedCredentials()
 
+  /** `speaker` is for the proxy. */
   constructor(options: PaywallOptions<R>, speaker: Speaker = 'paywall') {
     checkOptions(options)
     this.#options = options

@@ -73,9 +73,11 @@ export function answerTo(
     let isConnected = false
     outgoing.on('socket', (socket) => {
       isConnected = !socket.connecting
-      socket.once('connect', () => {
-        isConnected = true
-      })
+      // A connection that is used again does not connect again, so the listener would stay.
+      if (socket.connecting)
+        socket.once('connect', () => {
+          isConnected = true
+        })
     })
     const failed = (why: string): void => fail(isConnected ? noAnswer(why) : nodeDown(why))
     const isClientLate = (): boolean => !body.complete && !outgoing.writableNeedDrain

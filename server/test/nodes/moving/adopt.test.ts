@@ -24,6 +24,7 @@ import { markMoved, openAgain, openWalletDirectory } from '../../../src/nodes/mo
 import { lookUpUser } from '../../../src/platform/linux.ts'
 import { run } from '../../support/commands.ts'
 import { type Created, daemonsIn, Yard } from '../../support/crash.ts'
+import { lockingTransaction } from '../../support/database.ts'
 import { eventually, type Key, temporaryDirectory } from '../../support/server.ts'
 import { adopt, command, contentsOf, idOf, phoenixdOf, runDaemon } from './moving.ts'
 
@@ -133,7 +134,7 @@ test('C70: what is written until the seed is replaced is adopted too', async () 
   const journal = `${readdirSync(directory).find((name) => name.endsWith('.db'))}-journal`
   const sql = yard.sql()
   // The command has read the directory and waits for the account.
-  const outcome = await sql.begin(async (transaction) => {
+  const outcome = await lockingTransaction(sql, async (transaction) => {
     await transaction`SELECT 1 FROM accounts WHERE id = ${owner.accountId} FOR UPDATE`
     const adopting = adopt(yard, directory, owner, ...VERSION)
     const waiting = () => sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
