@@ -24,7 +24,7 @@ export class BodyBuffer {
 
   /**
    * Calls `expire` if the body is not complete after this time, and a second more for every 32 kB of it: one that stops would keep its memory
-   * from others. Who has paid may be slower, as long as something arrives in this time: they have no other way to get what they paid for.
+   * from others. A customer who has paid may be slower, as long as something arrives in this time: they have already paid for it.
    * Returns a function that stops the timer.
    */
   expect(timeoutMs: number, expire: () => void): () => void {

@@ -51,7 +51,8 @@ test('C75: a long response to a client that offers another protocol arrives comp
   backend.handler = (_request, response) => void response.end('a'.repeat(5_000_000))
   const offer = ['Connection: Upgrade', 'Upgrade: h2c']
   const answer = await rawAnswer(open.port, 'GET /free/a HTTP/1.1', 'Host: shop', ...offer, '', '')
-  expect(answer.match(/a{1000,}/g)?.join('').length).toBeGreaterThan(4_900_000)
+  // Counted by hand: on one chunk of megabytes, a regular expression that repeats a letter exceeds its stack.
+  expect(answer.split('a').length - 1).toBeGreaterThanOrEqual(5_000_000)
 })
 
 test('C75: a client that offers another protocol and leaves is noticed, whatever it has sent', async () => {

@@ -27,7 +27,7 @@ export type Outcome = { delivered: true } | { delivered: false; reason: string }
 export class Delivery {
   readonly payment: RequestPayment
   readonly releaseOnDisconnect: boolean
-  /** Whether the customer already has part of the response. An adapter sets it, and the next one: without them, slow customers are served twice. */
+  /** Whether the customer already has part of the response. Adapters set this and `isKeptWaiting`, so that slow customers are not served twice. */
   hasBegun: () => boolean = () => false
   /** Whether it is the customer who keeps the delivery waiting. */
   isKeptWaiting: () => boolean = () => false
