@@ -23,7 +23,10 @@ export type Payment = { id: string; credential: string; validate: string; redeem
 const accountOf = ({ dataDir }: Service): string => JSON.parse(readFileSync(join(dataDir, 'first-run.json'), 'utf8')).accountId
 
 export const program = (name: string, env: Record<string, string> = {}): ChildProcess =>
-  fork(fileURLToPath(new URL(name, import.meta.url)), { execArgv: ['--import', 'tsx'], env: { ...process.env, ...env } })
+  fork(fileURLToPath(new URL(name, import.meta.url)), {
+    execArgv: name.endsWith('.ts') ? ['--import', 'tsx'] : [],
+    env: { ...process.env, ...env },
+  })
 
 /** Sends a message to the child process and returns its response. One call at a time. */
 export function ask<T>(child: ChildProcess, question: unknown): Promise<T> {

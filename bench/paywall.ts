@@ -82,7 +82,7 @@ const get = (path: string, authorization?: string): string =>
 /** What a request costs the shop, the gateway and PostgreSQL together, compared with a free one in Express. */
 async function costs(service: Service, nodeId: string, quick: boolean): Promise<Measure[]> {
   const env = { SERVICE_API_KEY: service.key, SERVICE_BASE_URL: `${service.url}/v1`, NODE_ID: nodeId }
-  const [shop, loader] = [program('paywall-shop.ts', env), program('load.ts')]
+  const [shop, loader] = [program('paywall-shop.mjs', env), program('load.ts')]
   const sql = service.store(2)
   try {
     const port = await new Promise<number>((resolve) => shop.once('message', (value) => resolve(value as number)))

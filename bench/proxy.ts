@@ -15,7 +15,7 @@ const ROUNDS = 7
 export async function benchProxy(service: Service, nodeId: string, quick: boolean): Promise<Measure[]> {
   const started: ChildProcess[] = []
   const start = async (env: Record<string, string>): Promise<{ child: ChildProcess; port: number }> => {
-    const child = program('proxy-program.ts', env)
+    const child = program('proxy-program.mjs', env)
     started.push(child)
     return { child, port: await new Promise<number>((resolve) => child.once('message', (value) => resolve(value as number))) }
   }

@@ -9,19 +9,19 @@ export function crashpoint(name: string): void {
 }
 
 let hits = 0
-let hasBegun = false
+let reached = 0
 
 /**
- * Armed at startup by CRASH_AT, or later by a file with the name of the point, how often it must be passed, and optionally another point
- * that must be passed first.
+ * Armed at startup by CRASH_AT, or later by a file with the name of the point, how often it must be passed, and the points that must be
+ * passed first, in their order.
  */
 function isArmed(name: string): boolean {
   const { CRASH_AT, CRASH_FILE } = process.env
   if (CRASH_AT === name) return true
-  const [point, nth, after] = CRASH_FILE === undefined ? [] : readOrder(CRASH_FILE)
+  const [point, nth, ...first] = CRASH_FILE === undefined ? [] : readOrder(CRASH_FILE)
   if (CRASH_FILE === undefined || point === undefined) return false
-  hasBegun ||= after === undefined || after === name
-  if (!hasBegun || point !== name || ++hits < Number(nth)) return false
+  if (first[reached] === name) reached++
+  if (reached < first.length || point !== name || ++hits < Number(nth)) return false
   // The next process has the same environment and must survive.
   rmSync(CRASH_FILE)
   return true

@@ -18,7 +18,7 @@ describe('Reliability 1 and 14: create', () => {
       const { yard, catalogues } = matrix
       const before = (await yard.list()).length
       const headers = { 'idempotency-key': `${point} ${nth}` }
-      const answer = await matrix.dieAt(point, nth, catalogues.old, () => yard.create(headers))
+      const answer = await matrix.dieAt(point, nth, catalogues.old, () => yard.create(headers), 'create: committed')
       await matrix.allIsWell()
       if (point === 'create: not yet committed') {
         expect(answer).toBeInstanceOf(Error)

@@ -38,9 +38,9 @@ export class CrashingYard extends Yard {
     this.#orders = orders
   }
 
-  /** The running service dies when it passes the point for the nth time from now, or from the first time it passes `after`. */
-  arm(point: string, nth = 1, after?: string): void {
-    writeFileSync(`${this.#orders}.new`, [point, nth, after].filter((line) => line !== undefined).join('\n'))
+  /** The running service dies when it passes the point for the nth time, counted from when it has passed the `first` ones in their order. */
+  arm(point: string, nth = 1, first: readonly string[] = []): void {
+    writeFileSync(`${this.#orders}.new`, [point, nth, ...first].join('\n'))
     renameSync(`${this.#orders}.new`, this.#orders)
   }
 
@@ -99,12 +99,24 @@ export class CrashMatrix {
   }
 
   /** Does the work in a service that dies at that point, and starts the next process with these versions. */
-  async dieAt(point: string, nth: number, catalogue: Record<string, string>, work: () => Promise<unknown>): Promise<unknown> {
+  async dieAt(
+    point: string,
+    nth: number,
+    catalogue: Record<string, string>,
+    work: () => Promise<unknown>,
+    begin: 'operation: begun' | 'create: committed' = 'operation: begun',
+  ): Promise<unknown> {
     await this.settled()
+    // Not before the call: a change of another node may be reported at any time, and its step passes the same points.
+    const begun = point.startsWith('create: ') ? [] : [begin]
     // The store shows that a step has ended before the service knows it. Then the service would die at the end of that earlier step.
-    this.yard.arm(point, nth, point === 'reconciler: recorded' ? 'reconciler: decided' : undefined)
+    this.yard.arm(point, nth, point === 'reconciler: recorded' ? [...begun, 'reconciler: decided'] : begun)
     const answer = await work().catch((error: Error) => error)
-    await this.yard.died(point)
+    await this.yard.died(point).catch((error: Error) => {
+      throw new Error(
+        `${error.message}; ${answer instanceof Error ? `the call failed: ${answer.message}` : 'the call succeeded'}`,
+      )
+    })
     await this.yard.start(catalogue)
     return answer
   }

@@ -79,7 +79,9 @@ class Forwarding {
     outgoing.once('response', (answer) => this.#receive(answer))
     outgoing.on('error', (error: Error & { code?: string }) => this.#failed(outgoing, error, isFresh))
     // Without an error, for example if the upstream switches to a protocol that nobody asked for.
-    outgoing.once('close', () => this.#failed(outgoing, new Error('the connection was closed'), isFresh))
+    outgoing.once('close', () => {
+      if (!this.#hasAnswer) this.#failed(outgoing, new Error('the connection was closed'), isFresh)
+    })
     this.#wait()
     if (!hasBody(request)) return void outgoing.end()
     // The upstream may refuse the request before its body comes.

@@ -41,7 +41,7 @@ export class Upstream {
       agent: isFresh ? this.#fresh : this.#kept,
       method,
       path: url,
-      headers: [...headers, ...framing(request, method)],
+      headers: headers.concat(framing(request, method)),
       insecureHTTPParser: false,
       setHost: false,
     })

@@ -1,8 +1,10 @@
 import { Agent, createServer, request as send } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { createProxy } from '../sdk/src/proxy/index.ts'
+import { createProxy } from '@boltyard/sdk/proxy'
 
-/** One of three programs, each in its own process, so that its CPU time can be measured. It is configured by environment variables. */
+/**
+ * One of three programs, each in its own process, so that its CPU time can be measured. It is configured by environment variables. In
+ * JavaScript, with the built package, for the reason given in paywall-shop.mjs.
+ */
 const { ROLE, UPSTREAM_PORT = '', NODE_ID = '' } = process.env
 const port = ROLE === 'proxy' ? await startProxy() : await listen(ROLE === 'bare' ? bareProxy() : upstream())
 process.send?.(port)
@@ -29,7 +31,7 @@ function bareProxy() {
   })
 }
 
-async function startProxy(): Promise<number> {
+async function startProxy() {
   const proxy = createProxy({
     listen: '127.0.0.1:0',
     upstream: `http://127.0.0.1:${UPSTREAM_PORT}`,
@@ -45,7 +47,7 @@ async function startProxy(): Promise<number> {
   return (await proxy.listen()).port
 }
 
-async function listen(server: ReturnType<typeof createServer>): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return (server.address() as AddressInfo).port
+async function listen(server) {
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return server.address().port
 }
