@@ -4,7 +4,7 @@ import express from 'express'
 
 /**
  * A shop in its own process, so that its CPU time can be measured. It is configured by environment variables and sends its port. In
- * JavaScript, with the built package, as in a customer's shop: a loader of TypeScript makes every closure dearer.
+ * JavaScript, with the built package, as in a customer's shop: a TypeScript loader makes every closure slower to create.
  */
 const client = new Boltyard({ maxConcurrency: 64 })
 const terms = { client, nodeId: process.env.NODE_ID ?? '', amountSat: 100, maxOpenVisits: 0 }

@@ -204,7 +204,8 @@ export function problemAnswer(
  * would serve the paid response to others for free.
  */
 export function privately(cacheControl: string | null | undefined): string {
-  const directives = (cacheControl ?? '')
+  if (!cacheControl) return 'private'
+  const directives = cacheControl
     .split(',')
     .map((directive) => directive.trim())
     .filter((directive) => directive !== '' && !/^(?:public|s-maxage\b.*)$/i.test(directive))

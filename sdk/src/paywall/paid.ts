@@ -1,12 +1,12 @@
-import type { RequestPayment } from './gate/delivery.ts'
+import type { Delivery, RequestPayment } from './gate/delivery.ts'
 
-const payments = new WeakMap<object, RequestPayment>()
+const deliveries = new WeakMap<object, Delivery>()
 
 /** The payment for this request. Takes the framework's request object, or the context in Hono. */
 export function paymentOf(request: object): RequestPayment | undefined {
-  return payments.get(request)
+  return deliveries.get(request)?.payment
 }
 
-export function rememberPayment(request: object, payment: RequestPayment): void {
-  payments.set(request, payment)
+export function rememberDelivery(request: object, delivery: Delivery): void {
+  deliveries.set(request, delivery)
 }

@@ -38,7 +38,7 @@ export class CrashingYard extends Yard {
     this.#orders = orders
   }
 
-  /** The running service dies when it passes the point for the nth time, counted from when it has passed the `first` ones in their order. */
+  /** The running service dies when it passes the point for the nth time. It starts to count after the points in `first`, in that order. */
   arm(point: string, nth = 1, first: readonly string[] = []): void {
     writeFileSync(`${this.#orders}.new`, [point, nth, ...first].join('\n'))
     renameSync(`${this.#orders}.new`, this.#orders)

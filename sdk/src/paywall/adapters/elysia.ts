@@ -1,6 +1,6 @@
 import type { Delivery } from '../gate/delivery.ts'
 import type { PaywallOptions } from '../options.ts'
-import { rememberPayment } from '../paid.ts'
+import { rememberDelivery } from '../paid.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
 import { awaitBody, delivered, privateResponse, refused } from './request.ts'
 import { bindWebRequest, paymentFieldsOf } from './web-request.ts'
@@ -60,7 +60,7 @@ export function paywall<C = ElysiaContext>(options: PaywallOptions<C>): ElysiaHo
       if (decision.isPrivate) privately.add(request)
       if (!delivery) return undefined
       deliveries.set(request, delivery)
-      rememberPayment(request, delivery.payment)
+      rememberDelivery(request, delivery)
       awaitBody(request, delivery)
       return undefined
     },

@@ -1,8 +1,10 @@
 import { METHODS } from '../answers.ts'
 import { type BindOptions, bindRequest, type HttpRequest } from '../binding.ts'
+import type { Pass } from '../gate/gate.ts'
 import type { PaywallOptions } from '../options.ts'
-import { rememberPayment } from '../paid.ts'
+import { rememberDelivery } from '../paid.ts'
 import { warn } from '../trouble.ts'
+import type { Visit } from '../visit.ts'
 import { type LazyGate, lazyGate, type Ready } from './lazy-gate.ts'
 import { bodyOf, discardBody, linesOf, type NodeHeaders, type NodeRequest, paymentFieldsOf } from './node-request.ts'
 import { follow, keepPrivate, type NodeResponse, whileConnected } from './node-response.ts'
@@ -54,7 +56,9 @@ export function paywall<R = ExpressRequest>(options: PaywallOptions<R>): Handler
   const gate = lazyGate(options)
   const handler: Handler = async (request, response, next) => {
     try {
-      if (!(await mayPass(gate, request, response))) return
+      const passes = mayPass(gate, request, response)
+      // A remembered credential is not worth waiting for: the rest of the chain runs at once, as it would without a paywall.
+      if (passes !== true && !(await passes)) return
     } catch (error) {
       return isExpress(request) ? void next(error) : fail(response, error)
     }
@@ -68,21 +72,28 @@ export function paywall<R = ExpressRequest>(options: PaywallOptions<R>): Handler
   return Object.assign(handler, { ready: gate.ready })
 }
 
-/** False if the response was sent, or nobody is there to get it. */
-export async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): Promise<boolean> {
-  const { method = 'GET', url = '/', headers, socket } = request
-  const { originalUrl = url, ip, route } = request as Routed
+/** False if the response was sent, or nobody is there to get it. True without a promise for a credential that is remembered. */
+export function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): true | Promise<boolean> {
+  const { method = 'GET', url = '/', headers } = request
+  const routed = request as Routed
+  const { originalUrl = url } = routed
   const visit = {
     method,
-    route: routeOf(request as Routed, originalUrl),
+    route: routeOf(routed, originalUrl),
     url: originalUrl,
     ...paymentFieldsOf(headers),
     bind: (options: BindOptions) => bindRequest(httpRequestOf(request as IncomingRequest & NodeRequest, originalUrl), options),
-    clientAddress: ip ?? socket?.remoteAddress,
-    methods: methodsOf(route?.methods),
     request: request as R,
   }
-  const decision = gate.recall(visit) ?? (await whileConnected(response, (signal) => gate.decide({ ...visit, signal })))
+  const remembered = gate.recall(visit)
+  return remembered ? admit(request, response, remembered) : decide(gate, visit, request, response)
+}
+
+async function decide<R>(gate: LazyGate<R>, visit: Visit<R>, request: IncomingRequest, response: NodeResponse): Promise<boolean> {
+  const { ip, route } = request as Routed
+  const clientAddress = ip ?? request.socket?.remoteAddress
+  const methods = methodsOf(route?.methods)
+  const decision = await whileConnected(response, (signal) => gate.decide({ ...visit, clientAddress, methods, signal }))
   if (!decision) return false
   if (!decision.pass) {
     discardBody(request as IncomingRequest & NodeRequest)
@@ -90,10 +101,14 @@ export async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, re
     response.end(decision.body)
     return false
   }
-  if (decision.delivery) {
-    rememberPayment(request, decision.delivery.payment)
-    follow(response, decision.delivery)
-  } else if (decision.isPrivate) keepPrivate(response)
+  return admit(request, response, decision)
+}
+
+function admit(request: IncomingRequest, response: NodeResponse, { delivery, isPrivate }: Pass): true {
+  if (delivery) {
+    rememberDelivery(request, delivery)
+    follow(response, delivery)
+  } else if (isPrivate) keepPrivate(response)
   return true
 }
 

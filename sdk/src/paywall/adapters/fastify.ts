@@ -1,6 +1,6 @@
 import { type BindOptions, type Bound, bindRequest, type HttpRequest } from '../binding.ts'
 import type { PaywallOptions } from '../options.ts'
-import { rememberPayment } from '../paid.ts'
+import { rememberDelivery } from '../paid.ts'
 import { type LazyGate, lazyGate, type Ready } from './lazy-gate.ts'
 import { bodyOf, discardBody, linesOf, type NodeHeaders, type NodeRequest, paymentFieldsOf } from './node-request.ts'
 import { follow, keepPrivate, type NodeResponse, whileConnected } from './node-response.ts'
@@ -63,7 +63,7 @@ export async function mayPass<R>(gate: LazyGate<R>, request: FastifyRequest, rep
   if (decision.pass) {
     if (decision.isPrivate) keepPrivate(reply.raw)
     if (!decision.delivery) return true
-    rememberPayment(request, decision.delivery.payment)
+    rememberDelivery(request, decision.delivery)
     follow(reply.raw, decision.delivery)
     return true
   }

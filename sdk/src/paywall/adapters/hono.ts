@@ -1,7 +1,7 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import type { WaitUntil } from '../gate/claims.ts'
 import type { PaywallOptions } from '../options.ts'
-import { rememberPayment } from '../paid.ts'
+import { rememberDelivery } from '../paid.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
 import { awaitBody, delivered, privateResponse, refused } from './request.ts'
 import { bindWebRequest, paymentFieldsOf } from './web-request.ts'
@@ -31,7 +31,7 @@ export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>
       if (decision.isPrivate) replace(context, privateResponse(context.res))
       return undefined
     }
-    rememberPayment(context, delivery.payment)
+    rememberDelivery(context, delivery)
     awaitBody(raw, delivery)
     // Hono has already turned an Error from the handler into a response, but not other thrown values.
     try {

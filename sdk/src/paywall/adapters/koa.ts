@@ -1,7 +1,7 @@
 import { type BindOptions, type Bound, bindRequest, type HttpRequest } from '../binding.ts'
 import type { Delivery } from '../gate/delivery.ts'
 import type { PaywallOptions } from '../options.ts'
-import { rememberPayment } from '../paid.ts'
+import { rememberDelivery } from '../paid.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
 import { bodyOf, discardBody, linesOf, type NodeRequest, paymentFieldsOf } from './node-request.ts'
 import { follow, keepPrivate, type NodeResponse, whileConnected } from './node-response.ts'
@@ -56,7 +56,7 @@ export function paywall<C = KoaContext>(options: PaywallOptions<C>): Middleware 
       if (decision.isPrivate) keepPrivate(response)
       return void (await next())
     }
-    rememberPayment(context, delivery.payment)
+    rememberDelivery(context, delivery)
     follow(response, delivery)
     await untilEnded(response, delivery, next)
   }

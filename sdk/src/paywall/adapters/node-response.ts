@@ -234,9 +234,9 @@ function finishHead(response: NodeResponse, delivery: Delivery | undefined): voi
   const { writeHead } = response
   response.writeHead = function (this: NodeResponse, status: number, ...rest: unknown[]) {
     const given = rest.find((one) => typeof one === 'object' && one !== null)
-    const pairs = pairsOf(given)
-    const own = pairs.findLast(([name]) => name === 'cache-control')?.[1] ?? response.getHeader('cache-control')
-    response.setHeader('cache-control', privately(own === undefined ? undefined : String(own)))
+    const own = given === undefined ? undefined : pairsOf(given).findLast(([name]) => name === 'cache-control')?.[1]
+    const cacheControl = own ?? response.getHeader('cache-control')
+    response.setHeader('cache-control', privately(cacheControl === undefined ? undefined : String(cacheControl)))
     const receipt = delivery?.receiptFor(status)
     if (delivery) for (const header of RECEIPTS) if (header !== receipt?.header) response.removeHeader(header)
     if (receipt) response.setHeader(receipt.header, receipt.value)

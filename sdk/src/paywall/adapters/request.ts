@@ -3,7 +3,7 @@ import type { WaitUntil } from '../gate/claims.ts'
 import type { Delivery } from '../gate/delivery.ts'
 import type { Decision, Pass } from '../gate/gate.ts'
 import type { PaywallOptions } from '../options.ts'
-import { rememberPayment } from '../paid.ts'
+import { rememberDelivery } from '../paid.ts'
 import { warn } from '../trouble.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
 import { bindWebRequest, discardBody, paymentFieldsOf } from './web-request.ts'
@@ -53,7 +53,7 @@ export function paywall<R extends Request, C extends unknown[]>(
       const answer = await handler(request, ...context)
       return decision.isPrivate ? privateResponse(answer) : answer
     }
-    rememberPayment(request, delivery.payment)
+    rememberDelivery(request, delivery)
     awaitBody(request, delivery)
     try {
       return delivered(await handler(request, ...context), delivery, signal)

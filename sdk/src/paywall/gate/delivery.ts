@@ -21,33 +21,42 @@ export function receiptOf({
   return receipt === undefined ? undefined : { header: 'payment-receipt', value: receipt }
 }
 
+const no = (): boolean => false
+
 export type Outcome = { delivered: true } | { delivered: false; reason: string }
 
 /** Records whether a response reached its customer. The first call decides; later ones are ignored. */
 export class Delivery {
-  readonly payment: RequestPayment
   readonly releaseOnDisconnect: boolean
   /** Whether the customer already has part of the response. Adapters set this and `isKeptWaiting`, so that slow customers are not served twice. */
-  hasBegun: () => boolean = () => false
+  hasBegun: () => boolean = no
   /** Whether it is the customer who keeps the delivery waiting. */
-  isKeptWaiting: () => boolean = () => false
+  isKeptWaiting: () => boolean = no
+  readonly #redeemed: Omit<RequestPayment, 'deliver' | 'release'>
+  #payment: RequestPayment | undefined
   readonly #settle: ((outcome: Outcome) => void) | undefined
   readonly #receipt: Receipt | undefined
   #outcome: Outcome | undefined
 
   constructor(
-    payment: Omit<RequestPayment, 'deliver' | 'release'>,
+    redeemed: Omit<RequestPayment, 'deliver' | 'release'>,
     { receipt, releaseOnDisconnect }: { receipt: Receipt | undefined; releaseOnDisconnect: boolean },
     settle?: (outcome: Outcome) => void,
   ) {
-    this.payment = {
-      ...payment,
-      deliver: () => this.deliver(),
-      release: (reason) => this.release(reason ?? 'released by the handler'),
-    }
+    this.#redeemed = redeemed
     this.#receipt = receipt
     this.releaseOnDisconnect = releaseOnDisconnect
     this.#settle = settle
+  }
+
+  /** Most handlers never ask for it. */
+  get payment(): RequestPayment {
+    this.#payment ??= {
+      ...this.#redeemed,
+      deliver: () => this.deliver(),
+      release: (reason) => this.release(reason ?? 'released by the handler'),
+    }
+    return this.#payment
   }
 
   /** False if there is nothing to record, so the response need not be watched. */

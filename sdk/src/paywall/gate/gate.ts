@@ -235,6 +235,9 @@ export class Gate<R> {
   #pass(visit: Visit<R>, terms: Terms, payment: RedeemedPayment, requestId?: string): Pass {
     const { id, protocol } = payment
     const { waitUntil } = visit
+    const { releaseOnDisconnect = true, onEvent } = this.#options
+    const handling = { receipt: receiptOf(payment), releaseOnDisconnect }
+    if (requestId === undefined && onEvent === undefined) return { pass: true, delivery: new Delivery(payment, handling) }
     if (requestId !== undefined) this.#claims.begin()
     let stopKeeping = (): void => undefined
     const settle = (outcome: Outcome): void => {
@@ -248,9 +251,7 @@ export class Gate<R> {
         this.#tell(terms, { type: 'undelivered', paymentId: id, protocol, reason: outcome.reason })
       }
     }
-    const { releaseOnDisconnect = true, onEvent } = this.#options
-    const isWatched = requestId !== undefined || onEvent !== undefined
-    const delivery = new Delivery(payment, { receipt: receiptOf(payment), releaseOnDisconnect }, isWatched ? settle : undefined)
+    const delivery = new Delivery(payment, handling, settle)
     if (requestId !== undefined) stopKeeping = this.#claims.keep({ id, requestId }, () => delivery.mustBeKept, waitUntil)
     return { pass: true, delivery }
   }
