@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { benchCli } from './cli.ts'
-import { benchDashboard } from './dashboard.ts'
+import { benchBusyDashboard } from './dashboard/busy.ts'
+import { benchDashboard } from './dashboard/first-load.ts'
 import { benchEvents } from './events.ts'
 import { benchFleet } from './fleet/fleet.ts'
 import { benchGateway } from './gateway.ts'
@@ -54,7 +55,7 @@ async function benchAll(): Promise<Measure[]> {
     ...(quick ? [] : await benchEvents()),
     ...(await benchSdk(quick)),
     ...(await benchPaywall(quick)),
-    ...(quick ? [] : await benchDashboard()),
+    ...(quick ? [] : [...(await benchDashboard()), ...(await benchBusyDashboard())]),
     ...(await benchCli(quick)),
   ]
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { BrowserContext } from 'playwright-core'
-import { offerIn } from '../protocol/src/offers.ts'
-import type { Service } from '../testing/service.ts'
+import { offerIn } from '../../protocol/src/offers.ts'
+import type { Service } from '../../testing/service.ts'
 
 /** A person with an account and a session, whose browser or program calls the dashboard's own routes. */
 export class Visitor {

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
-import { FADED, findChromium, openChromium } from '../testing/chromium.ts'
-import { agent, killDaemons, Service } from '../testing/service.ts'
+import { FADED, findChromium, openChromium } from '../../testing/chromium.ts'
+import { agent, killDaemons, Service } from '../../testing/service.ts'
 import { Visitor } from './visitor.ts'
 
 /** `npm run screenshots`: every page, light and dark, wide and 360 px, of a separate instance, into docs/images/. */
 
-const DIRECTORY = fileURLToPath(new URL('../docs/images', import.meta.url))
+const DIRECTORY = fileURLToPath(new URL('../../docs/images', import.meta.url))
 const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 740 } }
 const SCHEMES = ['light', 'dark'] as const
 

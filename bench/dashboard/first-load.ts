@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
-import { findChromium, openChromium } from '../testing/chromium.ts'
-import { agent, killDaemons, Service } from '../testing/service.ts'
-import { type Measure, median } from './measure.ts'
+import { findChromium, openChromium } from '../../testing/chromium.ts'
+import { agent, killDaemons, Service } from '../../testing/service.ts'
+import { type Measure, median } from '../measure.ts'
 import { Visitor } from './visitor.ts'
 
 /** Uses the browser's own clock, which starts with the navigation. `isThere` resolves when the numbers and the chart are painted. */

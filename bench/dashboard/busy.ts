@@ -1,0 +1,162 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, BrowserContext } from 'playwright-core'
+import { findChromium, openChromium } from '../../testing/chromium.ts'
+import { agent, killDaemons, Service } from '../../testing/service.ts'
+import { type Measure, median } from '../measure.ts'
+import { type BusyAccount, fillAccount, KEYS, NODES, PAYMENTS } from './busy-account.ts'
+import { Visitor } from './visitor.ts'
+
+const ROUNDS = 3
+const OF = `of ${PAYMENTS} payments, ${NODES} nodes and ${KEYS} keys`
+
+/** Resolves when the page has a heading, nothing on it is loading, and no long task would delay a click. By the browser's clock. */
+const WATCH = `
+  window.longTasks = [0]
+  new PerformanceObserver((list) => {
+    for (const { startTime, duration } of list.getEntries()) window.longTasks.push(startTime + duration)
+  }).observe({ type: 'longtask', buffered: true })
+  window.isThere = new Promise((done) => {
+    let settled
+    const look = () => {
+      const isLoading = !document.querySelector('h1') || document.querySelector('[aria-busy=true]')
+      if (isLoading) settled = undefined
+      else settled ??= performance.now()
+      // A page may begin to load its next part.
+      if (settled !== undefined && performance.now() - settled > 500) done(settled)
+      else requestAnimationFrame(look)
+    }
+    look()
+  })`
+const READ = `window.isThere.then((there) => Math.max(there, ...window.longTasks.filter((end) => end < there + 500)))`
+
+/** Every page and every filter of the dashboard of a busy account. Of several rounds the median; of all pages and filters the slowest. */
+export async function benchBusyDashboard(isVerbose = false): Promise<Measure[]> {
+  const program = findChromium()
+  if (!program) {
+    console.log('### SKIPPED: a busy dashboard: neither chromium nor google-chrome is on the PATH ###')
+    return []
+  }
+  const dataDir = mkdtempSync(join(tmpdir(), 'boltyard-bench-'))
+  const service = new Service(dataDir)
+  let browser: Browser | undefined
+  try {
+    await service.start()
+    const visitor = await Visitor.signUp(service, 'busy@example.com')
+    const sql = service.store(2)
+    const { accountId } = (
+      await sql<{ accountId: string }[]>`SELECT id AS "accountId" FROM accounts ORDER BY created_at DESC LIMIT 1`
+    )[0] ?? {
+      accountId: '',
+    }
+    const account = await fillAccount(sql, accountId)
+    await sql.end()
+    const filters = await slowest(filtersOf(account), (path) => answerMs(visitor, path), isVerbose)
+    browser = await openChromium(program)
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+    await visitor.enter(context)
+    // The first page warms up the browser, because a person's browser is already running.
+    await interactiveMs(context, `${service.url}/dashboard/settings`)
+    const pages = await slowest(pagesOf(account), (path) => interactiveMs(context, `${service.url}/dashboard/${path}`), isVerbose)
+    return [
+      { name: `dashboard ${OF}: slowest page (/${pages.path})`, value: pages.ms, unit: 'ms', target: { op: '≤', value: 2000 } },
+      { name: `  slowest filter (${filters.path})`, value: filters.ms, unit: 'ms', target: { op: '≤', value: 200 } },
+    ]
+  } finally {
+    await browser?.close()
+    await service.stop()
+    killDaemons(dataDir)
+    agent.destroy()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+async function slowest(
+  paths: string[],
+  measure: (path: string) => Promise<number>,
+  isVerbose: boolean,
+): Promise<{ path: string; ms: number }> {
+  const results: { path: string; ms: number }[] = []
+  for (const path of paths) {
+    const times: number[] = []
+    for (let round = 0; round < ROUNDS; round++) times.push(await measure(path))
+    results.push({ path, ms: median(times) })
+  }
+  results.sort((one, other) => other.ms - one.ms)
+  if (isVerbose) for (const { path, ms } of results) console.log(`${ms.toFixed(0).padStart(6)} ms  ${path}`)
+  return results[0] ?? { path: '', ms: Number.NaN }
+}
+
+async function answerMs(visitor: Visitor, path: string): Promise<number> {
+  const started = performance.now()
+  await visitor.call('GET', path)
+  return performance.now() - started
+}
+
+async function interactiveMs(context: BrowserContext, url: string): Promise<number> {
+  const page = await context.newPage()
+  await page.addInitScript(WATCH)
+  await page.goto(url)
+  const ms = await page.evaluate<number>(READ)
+  await page.close()
+  return ms
+}
+
+const pagesOf = ({ nodeIds, paymentId }: BusyAccount): string[] => [
+  '',
+  'nodes',
+  `nodes/${nodeIds[0]}`,
+  'gateway',
+  'gateway?state=unfulfilled',
+  `gateway/payments/${paymentId}`,
+  'gateway/try-it',
+  'developers',
+  'developers/requests',
+  'developers/webhooks',
+  'credit',
+  'activity',
+  'settings',
+]
+
+/** The lists as the pages ask for them, by each of their filters, and what is added up beside them. */
+function filtersOf({ nodeIds, keyIds, from, to, paymentId }: BusyAccount): string[] {
+  const payments = [
+    '',
+    ...['unpaid', 'expired', 'received', 'undelivered', 'delivering', 'delivered', 'unfulfilled'].map(
+      (state) => `state=${state}`,
+    ),
+    'protocol=l402',
+    `nodeId=${nodeIds[3]}`,
+    `keyId=${keyIds[7]}`,
+    'minAmountSat=990',
+    'maxAmountSat=12',
+    `from=${from}&to=${to}`,
+    `search=${paymentId}`,
+    'search=lisbon',
+    'search=nothing%20has%20this%20name',
+    `state=unfulfilled&from=${from}&to=${to}&nodeId=${nodeIds[3]}`,
+  ]
+  const activity = [
+    'folded=true',
+    'folded=true&kind=keys',
+    `folded=true&nodeId=${nodeIds[3]}`,
+    `folded=true&keyId=${keyIds[7]}`,
+    'kind=payments',
+  ]
+  const since = Math.floor(Date.now() / 1000)
+  return [
+    ...payments.flatMap((filter) => [`/payments?${filter}`, `/payment-totals?${filter}`]),
+    ...[...activity, `folded=true&from=${from}&to=${to}`].map((filter) => `/activity?${filter}`),
+    ...['', 'kind=usage', 'kind=top_up', `from=${from}&to=${to}`].map((filter) => `/credit?${filter}`),
+    ...[1, 7, 30, 90].map((days) => `/credit/usage?from=${since - days * 86_400}`),
+    ...['1', '7', '30'].flatMap((days) => [`/received?days=${days}`, `/received?days=${days}&nodeId=${nodeIds[3]}`]),
+    ...['', `keyId=${keyIds[7]}`, 'statusClass=4', 'route=/v1/gateway/payments', 'requestId=req_9'].map(
+      (filter) => `/requests?${filter}`,
+    ),
+    '/overview',
+    '/nodes',
+    '/received/nodes',
+    '/key-usage',
+  ]
+}
