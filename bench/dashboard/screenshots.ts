@@ -133,6 +133,15 @@ function scenes({ shop, idle, payment }: Shown): Record<string, Scene> {
       },
     },
     developers: { path: 'developers' },
+    requests: { path: 'developers/requests' },
+    webhooks: { path: 'developers/webhooks' },
+    palette: {
+      path: '',
+      act: async (page) => {
+        await page.keyboard.press('Control+k')
+        await page.getByRole('dialog').waitFor()
+      },
+    },
     credit: { path: 'credit', act: invoice },
     activity: { path: 'activity' },
     settings: { path: 'settings' },

@@ -53,11 +53,11 @@ export class Visitor {
     return this.call('POST', '/payments', { nodeId, amountSat, description, protocol: 'l402' })
   }
 
-  /** Pays like a customer, and comes back with the credential. */
+  /** Pays like a customer, who comes back with the credential and gets what they paid for. */
   async pay({ id, challenge }: { id: string; challenge: string }): Promise<void> {
     const offer = offerIn(challenge)
     const { preimage } = await this.call('POST', '/sandbox/pay', { invoice: offer.invoiceText })
-    await this.call('POST', `/payments/${id}/validate`, { credential: offer.credentialFor(preimage) })
+    await this.call('POST', `/payments/${id}/redeem`, { credential: offer.credentialFor(preimage), requestId: id })
   }
 
   async enter(context: BrowserContext): Promise<void> {

@@ -64,8 +64,8 @@ inBrowser('what the dashboard says', () => {
     const { page } = person
     await person.open()
     await untilText(
-      page.getByRole('region', { name: 'Received through the gateway' }),
-      /Only gateway payments: what a node received otherwise is under its Payments/,
+      page.getByRole('region', { name: 'Received', exact: true }),
+      /Gateway payments count at once, other payments of a node within about five minutes/,
     )
     // Not “0 of 0”, which would say nothing.
     expect(await textOf(page.getByTestId('overview-nodes'))).toBe('None yet')

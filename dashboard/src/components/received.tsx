@@ -24,7 +24,7 @@ export function Received({ nodeId }: { nodeId?: string }) {
     <section className="card" aria-labelledby="received">
       <div className="page-head received-head">
         <h2 id="received" className="section-title">
-          Received through the gateway
+          Received
         </h2>
         <SegmentedControl
           aria-label="Time span"
