@@ -2,9 +2,9 @@ import bolt11 from 'bolt11'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { payeeOf } from '../src/payee.ts'
+import { type CodeLanguage, tokensOf } from '../src/text/code/highlight.ts'
+import { requestIn } from '../src/text/code/program-snippets.ts'
 import { destinationIn } from '../src/text/destination.ts'
-import { type CodeLanguage, tokensOf } from '../src/text/highlight.ts'
-import { requestIn } from '../src/text/program-snippets.ts'
 
 const LANGUAGES: CodeLanguage[] = ['curl', 'typescript', 'python', 'json', 'http']
 const kinds = (code: string, language: CodeLanguage): string[] =>

@@ -4,7 +4,7 @@ import { requestFilterOf } from '../src/api/developers.ts'
 import { daysOf } from '../src/pages/developers/days.ts'
 import { changeOf, type Fields } from '../src/pages/developers/key-fields.ts'
 import { API_ROUTES } from '../src/text/api-routes.ts'
-import { snippetsIn } from '../src/text/program-snippets.ts'
+import { snippetsIn } from '../src/text/code/program-snippets.ts'
 
 test('the filter of requests offers exactly the paths that API keys can call', () => {
   const paths = publicOperations.filter(({ caller }) => caller === 'apiKey').map(({ path }) => path)

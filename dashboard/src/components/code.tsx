@@ -1,6 +1,6 @@
 import { VisuallyHidden } from '@mantine/core'
 import { Fragment, type ReactNode, useState } from 'react'
-import { type CodeLanguage, tokensOf } from '../text/highlight.ts'
+import { type CodeLanguage, tokensOf } from '../text/code/highlight.ts'
 
 /** Colored by classes, because the Content-Security-Policy allows no inline styles. */
 export function Code({ code, language }: { code: string; language: CodeLanguage }) {

@@ -2,7 +2,7 @@ import '../styles/code.css'
 import { ActionIcon } from '@mantine/core'
 import { IconTextWrap } from '@tabler/icons-react'
 import { useState } from 'react'
-import type { CodeLanguage } from '../text/highlight.ts'
+import type { CodeLanguage } from '../text/code/highlight.ts'
 import { Code, Json } from './code.tsx'
 import { CopyButton } from './copy-button.tsx'
 

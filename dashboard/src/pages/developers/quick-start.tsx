@@ -4,9 +4,9 @@ import { nodesQuery } from '../../api/queries.ts'
 import type { Me } from '../../api/types.ts'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Snippet } from '../../components/snippet.tsx'
-import { LANGUAGES, type Language, useLanguage } from '../../text/languages.ts'
-import { snippetsIn } from '../../text/program-snippets.ts'
-import { paywallTs } from '../../text/snippets.ts'
+import { LANGUAGES, type Language, useLanguage } from '../../text/code/languages.ts'
+import { snippetsIn } from '../../text/code/program-snippets.ts'
+import { paywallTs } from '../../text/code/snippets.ts'
 
 const HOW: Record<Language, string> = {
   curl: 'paste these commands into a shell.',

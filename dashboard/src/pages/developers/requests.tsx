@@ -14,8 +14,8 @@ import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time } from '../../components/time.tsx'
 import { API_ROUTES } from '../../text/api-routes.ts'
+import { whoAmICurl } from '../../text/code/snippets.ts'
 import { exact, grouped } from '../../text/format.ts'
-import { whoAmICurl } from '../../text/snippets.ts'
 
 export function RequestsPage() {
   const { data: me } = useSuspenseQuery(meQuery)

@@ -3,7 +3,7 @@ import type { DashboardNode, Me } from '../../api/types.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Snippet } from '../../components/snippet.tsx'
-import { nodeCli, nodeCurl, nodeJs } from '../../text/snippets.ts'
+import { nodeCli, nodeCurl, nodeJs } from '../../text/code/snippets.ts'
 
 export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
   return (

@@ -11,8 +11,8 @@ import { ButtonLink, TextLink } from '../../components/layout/links.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time, useNow } from '../../components/time.tsx'
+import { nodeCurl } from '../../text/code/snippets.ts'
 import { NODE_PAYMENT_FILTERS, type NodePaymentFilter, nodePaymentWord } from '../../text/payments.ts'
-import { nodeCurl } from '../../text/snippets.ts'
 
 export function NodePayments({ node }: { node: DashboardNode }) {
   const [filter, setFilter] = useState<NodePaymentFilter>('all')

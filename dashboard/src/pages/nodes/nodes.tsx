@@ -11,7 +11,7 @@ import { EmptyState } from '../../components/empty-state.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { createNodeCurl } from '../../text/snippets.ts'
+import { createNodeCurl } from '../../text/code/snippets.ts'
 import { NodeList } from './node-list.tsx'
 
 export function NodesPage() {

@@ -1,9 +1,9 @@
 import { VisuallyHidden } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Snippet } from '../../components/snippet.tsx'
-import type { CodeLanguage } from '../../text/highlight.ts'
-import type { Language } from '../../text/languages.ts'
-import { requestIn } from '../../text/program-snippets.ts'
+import type { CodeLanguage } from '../../text/code/highlight.ts'
+import type { Language } from '../../text/code/languages.ts'
+import { requestIn } from '../../text/code/program-snippets.ts'
 import { chargeOf, type Run, type Step, type Terms } from './purchase.ts'
 
 export type RequestLanguage = Language | 'http'

@@ -1,4 +1,4 @@
-import { freshKey } from '../api/client.ts'
+import { freshKey } from '../../api/client.ts'
 
 /**
  * Code that people copy and paste. The key always comes from the environment, because a key in a command would end up in the shell
