@@ -95,6 +95,7 @@ test.each([
 test('palette: every word must match somewhere, and a name beats another field', () => {
   expect(rankOf('shop berlin', 'Shop')).toBeUndefined()
   expect(rankOf('shop node_1', 'Shop', ['node_1'])).toBeDefined()
+  expect(rankOf('server 13', 'Server 47', ['key_d1x13k'])).toBeUndefined()
   const ranks = [rankOf('shop', 'shop'), rankOf('shop', 'Shop 2'), rankOf('shop', 'My shop'), rankOf('shop', 'Workshop')]
   expect(ranks).toEqual([0, 1, 2, 3])
   expect(rankOf('shop', 'Hook', ['https://shop.example'])).toBe(4)

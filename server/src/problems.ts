@@ -31,14 +31,11 @@ export class Problem extends Error {
 export const unauthorized = (): Problem =>
   new Problem('unauthorized', 'Unauthorized', { headers: { 'www-authenticate': 'Bearer' } })
 
-export const storeDown = (cause: unknown): Problem =>
+export const storeDown = (cause: unknown, isRead = false): Problem =>
   new Problem(
     'service_unavailable',
-    'The service cannot reach its database. A change may have been made: check before you repeat it.',
-    {
-      headers: { 'retry-after': '5' },
-      cause,
-    },
+    `The service cannot reach its database.${isRead ? '' : ' A change may have been made: check before you repeat it.'}`,
+    { headers: { 'retry-after': '5' }, cause },
   )
 
 /** Also for malformed ids: PostgreSQL rejects some strings (NUL bytes), and a caller must not see the difference. */

@@ -21,7 +21,9 @@ export function healthRoutes({ checkStore }: RouteDeps) {
       app,
       getReadiness,
       async () => {
-        const late = new Promise<never>((_, reject) => setTimeout(() => reject(storeDown('timeout')), READY_TIMEOUT_MS).unref())
+        const late = new Promise<never>((_, reject) =>
+          setTimeout(() => reject(storeDown('timeout', true)), READY_TIMEOUT_MS).unref(),
+        )
         await Promise.race([checkStore(), late])
         return { status: 'ok' as const }
       },

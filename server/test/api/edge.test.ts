@@ -524,6 +524,8 @@ describe('C2: while the store is down', () => {
         expectProblem(answer, 503, 'service_unavailable')
         expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/)
       }
+      // Whoever only read something need not wonder what they changed.
+      expect(answers.map(({ text }) => text.includes('A change may have been made'))).toEqual([false, true, false, false])
       expect((await server.send('GET', '/healthz')).status).toBe(200)
     }
     // With exponential backoff, all later requests would wait longer. The fastest counts, because a stall of the machine delays only some.

@@ -3,11 +3,16 @@ const plain = (text: string): string => text.normalize('NFKD').replace(/\p{M}/gu
 
 const wordsOf = (text: string): string[] => plain(text).split(/\s+/).filter(Boolean)
 
+/** Other names are ids and addresses too, whose letters are random: they match only from the beginning of a part on. */
+const begins = (text: string, word: string): boolean =>
+  text.startsWith(word) || text.split(/[^\p{L}\p{N}]+/u).some((part) => part.startsWith(word))
+
 /** How well a label and its other names match; the lowest number is the best. Undefined: a word of the query is missing. */
 export function rankOf(query: string, label: string, others: string[] = []): number | undefined {
   const words = wordsOf(query)
   const [name, ...rest] = [label, ...others].map(plain)
-  if (name === undefined || !words.every((word) => [name, ...rest].some((text) => text.includes(word)))) return undefined
+  if (name === undefined) return undefined
+  if (!words.every((word) => name.includes(word) || rest.some((text) => begins(text, word)))) return undefined
   const whole = words.join(' ')
   if (name === whole) return 0
   if (name.startsWith(whole)) return 1

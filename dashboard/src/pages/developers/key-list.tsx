@@ -7,6 +7,7 @@ import type { ApiKey } from '../../api/types.ts'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
+import { TextLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Status } from '../../components/status.tsx'
 import { Time } from '../../components/time.tsx'
@@ -47,6 +48,15 @@ export function KeyList({ keys, newId, onRotated }: Props) {
         <EmptyState
           art="search"
           title="No key matches this search."
+          sentence={
+            <>
+              Revoked keys are not listed.{' '}
+              <TextLink to="/activity" search={{ kind: 'keys' }}>
+                Activity
+              </TextLink>{' '}
+              says who revoked them.
+            </>
+          }
           action={
             <Button variant="default" onClick={() => setSearch('')}>
               Show all keys

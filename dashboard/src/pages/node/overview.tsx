@@ -74,6 +74,13 @@ export function NodeOverview({ node, me }: Props) {
         </section>
       </div>
       <Received nodeId={node.id} />
+      <p className="small dim">
+        For another period, see{' '}
+        <TextLink to="/gateway" search={{ nodeId: node.id, period: 'last-month' }}>
+          its gateway payments of last month
+        </TextLink>{' '}
+        and choose there.
+      </p>
       {node.status === 'ready' && <Receiving node={node} />}
       {me.isSandbox && node.status === 'ready' && <Faucet node={node} />}
     </div>
@@ -118,9 +125,9 @@ function Money({ node, isSandbox }: { node: DashboardNode; isSandbox: boolean })
       <div className="money">
         <LastKnown node={node} />
         <p>
-          The balance is unknown while the node is not running.
+          {node.balanceSat === null ? 'The balance is unknown while the node is not running.' : 'The node is not running.'}
           {/* A failed node may have lost its data. */}
-          {node.status === 'stopped' && ' Your money is safe.'} The balance appears when the node is ready.
+          {node.status === 'stopped' && ' Your money is safe.'} Its current balance appears when it is ready.
         </p>
       </div>
     )

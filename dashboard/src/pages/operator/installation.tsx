@@ -89,7 +89,8 @@ function Versions({ catalog: { versions, nodesNeverRun, whyNoUpdates } }: { cata
         ))}
       </ul>
       <p className="small dim">
-        {nodesNeverRun > 0 && `${nodesIn(nodesNeverRun)} without a version yet, because it has not run. `}
+        {nodesNeverRun > 0 &&
+          `${nodesIn(nodesNeverRun)} without a version yet, because ${nodesNeverRun === 1 ? 'it has' : 'they have'} not run. `}
         The catalogue is set with NODE_VERSIONS. Owners update their nodes themselves.
       </p>
     </>

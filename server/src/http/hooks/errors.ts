@@ -94,7 +94,7 @@ function send(reply: FastifyReply, problem: Problem): FastifyReply {
 }
 
 /** What the caller sees of an error; the rest goes to the log. */
-export function problemOf(thrown: unknown, request: { id: string; log: Logger }): Problem {
+export function problemOf(thrown: unknown, request: { id: string; log: Logger; method?: string }): Problem {
   const error = thrown as FastifyError
   if (error instanceof Problem) {
     if (error.cause) request.log.warn({ err: error.cause }, error.message)
@@ -103,7 +103,7 @@ export function problemOf(thrown: unknown, request: { id: string; log: Logger })
   if (error.validation) return new Problem('bad_request', sentence(error))
   if (isStoreDown(error)) {
     request.log.warn({ err: error }, 'the store is down')
-    return storeDown(error)
+    return storeDown(error, request.method === 'GET' || request.method === 'HEAD')
   }
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
