@@ -58,6 +58,9 @@ const CRAMPED = `[...document.querySelectorAll('main *')].filter((element) => {
   return text.length > 6 && width < 60 && height > 50
 }).map((element) => element.tagName + '.' + element.className + ' ' + Math.round(element.getBoundingClientRect().width) + ' px: ' + element.textContent.slice(0, 40))`
 
+/** Answers arrive one after another, each route's always at the same time, as they do at random on a slow connection. */
+const latenessMs = (path: string): number => ([...path].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 10) * 100
+
 inBrowser('how the dashboard looks and loads', () => {
   let server: Server
   let furnished: Person
@@ -228,6 +231,10 @@ inBrowser('how the dashboard looks and loads', () => {
               if (!hadRecentInput) window.shifts.push([value, sources.map(({ node }) => node?.className ?? '').join(' ')])
           }).observe({ type: 'layout-shift', buffered: true })
         `)
+        await page.route('**/dashboard/api/**', async (route) => {
+          await new Promise((done) => setTimeout(done, latenessMs(new URL(route.request().url()).pathname)))
+          await route.continue()
+        })
         for (const path of ['', 'nodes', 'gateway', 'developers', 'developers/requests']) {
           await person.open(path)
           await untilLoaded(page)

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { nodesQuery } from '../../api/queries.ts'
 import type { Me } from '../../api/types.ts'
 import { TextLink } from '../../components/layout/links.tsx'
+import { Loading } from '../../components/loading.tsx'
 import { Snippet } from '../../components/snippet.tsx'
 import { LANGUAGES, type Language, useLanguage } from '../../text/code/languages.ts'
 import { snippetsIn } from '../../text/code/program-snippets.ts'
@@ -15,10 +16,12 @@ const HOW: Record<Language, string> = {
 }
 
 export function QuickStart({ me }: { me: Me }) {
-  const { data: nodes } = useQuery(nodesQuery)
+  const { data: nodes, isPending } = useQuery(nodesQuery)
   const [language, setLanguage] = useLanguage()
   const nodeId = nodes?.[0]?.id
   const snippets = snippetsIn(language, me.publicUrl, nodeId)
+  // The text depends on them, and must not move while someone reads it.
+  if (isPending) return <Loading height={700} />
   return (
     <section className="card spaced" aria-labelledby="quick-start">
       <h2 id="quick-start">Quick start</h2>
