@@ -5,6 +5,8 @@ const FREE_FAILURES = 5
 const LONGEST_PAUSE_SECONDS = 900
 const REMEMBERED = '1 day'
 const MAX_ROWS = 100_000
+/** Not the time of the attempt: to a statement that began before it and waited for its row, that would be a pause. */
+const NO_PAUSE = 'epoch'
 
 /**
  * Counts an attempt as failed before it is tried, so that a thousand concurrent guesses are not all tried before the first one fails.
@@ -14,11 +16,11 @@ export async function countAttempt(sql: Sql, key: Buffer): Promise<{ pauseMs: nu
   const [row] = await sql<{ pauseMs: number }[]>`
     WITH counted AS (
       INSERT INTO sign_in_failures AS f (key, failures, paused_until, forget_at)
-      VALUES (${key}, 1, now(), now() + ${REMEMBERED}::interval)
+      VALUES (${key}, 1, ${NO_PAUSE}, now() + ${REMEMBERED}::interval)
       ON CONFLICT (key) DO UPDATE SET
         failures = f.failures + 1,
-        paused_until = now() + CASE WHEN f.failures + 1 < ${FREE_FAILURES} THEN interval '0'
-          ELSE least(${LONGEST_PAUSE_SECONDS}, 2 ^ least(f.failures + 1 - ${FREE_FAILURES}, 30)) * interval '1 second' END,
+        paused_until = CASE WHEN f.failures + 1 < ${FREE_FAILURES} THEN ${NO_PAUSE}
+          ELSE now() + least(${LONGEST_PAUSE_SECONDS}, 2 ^ least(f.failures + 1 - ${FREE_FAILURES}, 30)) * interval '1 second' END,
         forget_at = excluded.forget_at
       WHERE f.paused_until <= now()
       RETURNING 1
@@ -30,7 +32,7 @@ export async function countAttempt(sql: Sql, key: Buffer): Promise<{ pauseMs: nu
 
 /** The attempt did not end with a wrong password, so its failure and its pause are undone. */
 export async function takeBackAttempt(sql: Sql, key: Buffer): Promise<void> {
-  await sql`UPDATE sign_in_failures SET failures = greatest(0, failures - 1), paused_until = now() WHERE key = ${key}`
+  await sql`UPDATE sign_in_failures SET failures = greatest(0, failures - 1), paused_until = ${NO_PAUSE} WHERE key = ${key}`
 }
 
 export async function forgetFailures(sql: Sql, key: Buffer): Promise<void> {
