@@ -46,7 +46,7 @@ export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, c
         {children}
         {isOpen && (
           <>
-            <Snippet code={invoice} label="Invoice" wraps />
+            <Snippet code={invoice} label="Invoice text" wraps />
             <Group gap="xs">
               <CopyButton text={invoice} label="Copy invoice" withText />
               <Button

@@ -63,6 +63,7 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
     case 'issue':
       return (
         <Exchange
+          step={step}
           request={request('/gateway/payments', chargeOf(run.terms))}
           answer={{ ...http('HTTP/1.1 201 Created'), json: issued }}
         />
@@ -70,6 +71,7 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
     case 'refuse':
       return (
         <Exchange
+          step={step}
           request={http('GET /report HTTP/1.1\nHost: your-server.example')}
           answer={http(`HTTP/1.1 402 Payment Required\nWWW-Authenticate: ${issued?.challenge}`)}
           note="This is all your client needs: the challenge contains the invoice."
@@ -78,6 +80,7 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
     case 'pay':
       return (
         <Exchange
+          step={step}
           request={{ code: `Pay the invoice, with any Lightning wallet:\n\n${offer?.invoiceText}` }}
           answer={{ code: '', json: payment }}
           note="The preimage shows that the invoice was paid: only the payer gets it from the network."
@@ -86,6 +89,7 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
     case 'answer':
       return (
         <Exchange
+          step={step}
           request={{
             code:
               offer?.protocol === 'l402'
@@ -99,6 +103,7 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
     case 'redeem':
       return (
         <Exchange
+          step={step}
           request={request(`/gateway/payments/${issued?.id}/redeem`, { ...redemption })}
           answer={{ ...http('HTTP/1.1 200 OK'), json: redeemed }}
           note={`The terms in "expect" say what this request sells and costs, so a credential paid for something cheaper is refused. ${REPEATED[run.terms.protocol]}`}
@@ -107,6 +112,7 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
     case 'deliver':
       return receipt ? (
         <Exchange
+          step={step}
           requestTitle="Your response"
           request={http(`HTTP/1.1 200 OK\nPayment-Receipt: ${redeemed?.receipt}\n\nHere is your report.`)}
           answerTitle="The receipt, decoded"
@@ -123,22 +129,22 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
 }
 
 type Side = { code: string; language?: CodeLanguage; json?: unknown }
-type Sides = { request: Side; answer: Side; note?: string; requestTitle?: string; answerTitle?: string }
+type Sides = { step: Step; request: Side; answer: Side; note?: string; requestTitle?: string; answerTitle?: string }
 
 const http = (code: string): Side => ({ code, language: 'http' })
 
-function Exchange({ request, answer, note, requestTitle = 'Request', answerTitle = 'Response' }: Sides) {
+function Exchange({ step, request, answer, note, requestTitle = 'Request', answerTitle = 'Response' }: Sides) {
   return (
     <>
       {note && <p className="small dim">{note}</p>}
       <div className="exchange">
         <div>
           <h3>{requestTitle}</h3>
-          <Snippet {...request} label={requestTitle} wraps />
+          <Snippet {...request} label={`${requestTitle}: ${TITLES[step]}`} wraps />
         </div>
         <div>
           <h3>{answerTitle}</h3>
-          <Snippet {...answer} label={answerTitle} wraps />
+          <Snippet {...answer} label={`${answerTitle}: ${TITLES[step]}`} wraps />
         </div>
       </div>
     </>
