@@ -206,12 +206,14 @@ export async function withhold(
 }
 
 /**
- * Pauses a process with SIGSTOP in the middle of a step on a node that does not answer, so that it keeps its lease. Something else may
- * happen meanwhile.
+ * Pauses the only running reconciler with SIGSTOP in the middle of a step on a node that does not answer, so that it keeps its lease.
+ * Something else may happen meanwhile. A lease from before does not count: it may belong to a process that was killed.
  */
-export function pauseInStep(server: Server, sql: Sql, id: string, meanwhile = async (): Promise<void> => undefined) {
+export async function pauseInStep(server: Server, sql: Sql, id: string, meanwhile = async (): Promise<void> => undefined) {
+  const [before] = await sql<{ epoch: number }[]>`SELECT lease_epoch AS epoch FROM nodes WHERE id = ${id}`
+  if (!before) throw new Error(`no node ${id}`)
   const isLeased = async (): Promise<boolean> =>
-    (await sql`SELECT 1 FROM nodes WHERE id = ${id} AND lease_owner IS NOT NULL`).length === 1
+    (await sql`SELECT 1 FROM nodes WHERE id = ${id} AND lease_owner IS NOT NULL AND lease_epoch > ${before.epoch}`).length === 1
   return eventually(async () => {
     await sql`UPDATE nodes SET next_at = now() WHERE id = ${id} AND lease_owner IS NULL`
     if (!(await isLeased())) return undefined
