@@ -15,6 +15,13 @@ const KNOWN: Known = {
   nodes: [node(NODE_ID, 'Café shop'), node('node_00000000000000000000', 'Podcast')],
   keys: [key('key_00000000000000000000', 'Shop server', 'byk_a2vW'), key('key_11111111111111111111', 'Backups', 'byk_Zz9Q')],
   webhooks: [webhook('hook_00000000000000000000', 'https://shop.example/hook', null)],
+  subjects: {
+    nodes: [
+      { id: 'node_22222222222222222222', name: 'Old shop', isGone: true },
+      { id: NODE_ID, name: 'Café shop', isGone: false },
+    ],
+    keys: [{ id: 'key_22222222222222222222', name: 'Laptop of Ann', isGone: true }],
+  },
   payments: undefined,
   isSandbox: true,
   isDark: false,
@@ -52,6 +59,12 @@ describe('palette: what it lists', () => {
     expect(pathsFor(NODE_ID)).toEqual([`/nodes/${NODE_ID}`])
     expect(pathsFor('backups')).toEqual(['/developers#key_11111111111111111111'])
     expect(pathsFor('shop.example')).toEqual(['/developers/webhooks/hook_00000000000000000000'])
+  })
+
+  test('revoked keys and deleted nodes are found, and lead to what happened to them', () => {
+    expect(pathsFor('laptop')).toEqual(['/activity?keyId=key_22222222222222222222'])
+    expect(pathsFor('old shop')).toEqual(['/activity?nodeId=node_22222222222222222222'])
+    expect(pathsFor('café')).toEqual([`/nodes/${NODE_ID}`])
   })
 
   test('payments come after everything that was there before they arrived', () => {

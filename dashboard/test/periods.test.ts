@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { rangeName, rangeOf } from '../src/text/periods.ts'
+import { periodName, rangeName, rangeOf } from '../src/text/periods.ts'
 
 const zone = process.env.TZ
 afterEach(() => {
@@ -20,6 +20,14 @@ test('dashboard: periods begin and end at midnight in the viewer’s time zone, 
   expect(rangeOf('last-month', {}, now)).toEqual(october)
   expect(rangeOf('custom', { from: '2026-10-01', to: '2026-10-31' }, now)).toEqual(october)
   expect(rangeName(october)).toBe('1 Oct 2026 – 31 Oct 2026')
+})
+
+test('dashboard: “last month” says which one, in the viewer’s time zone', () => {
+  process.env.TZ = 'America/Los_Angeles'
+  const now = new Date('2026-11-01T03:00:00Z')
+  expect(periodName('month', now)).toBe('This month (October)')
+  expect(periodName('last-month', now)).toBe('Last month (September)')
+  expect(periodName('7d', now)).toBe('Last 7 days')
 })
 
 test('dashboard: half a period has one end, and nonsense has none', () => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { comparison, pointsOf, totalBefore, totalOf } from '../src/text/received.ts'
+import { datesOf, lastMonths, monthName, monthStart } from '../src/text/months.ts'
+import { comparison, pointsOf, pointsOfMonth, totalBefore, totalOf, totalOfMonthBefore } from '../src/text/received.ts'
 
 const QUARTER = 15 * 60
 const HOUR = 3600
@@ -77,6 +78,44 @@ test.each([
 ])('dashboard: the period before the $span ends at the same time of day in $zone at $now', ({ zone, now, span, quarters }) => {
   process.env.TZ = zone
   expect(totalBefore(everyQuarter(at(now)), span, Number.POSITIVE_INFINITY)).toBe(quarters)
+})
+
+test.each([
+  { zone: 'UTC', hours: 31 * 24, before: 30 * 24 },
+  { zone: 'Asia/Kathmandu', hours: 31 * 24, before: 30 * 24 },
+  // The clocks change in October there, and in Adelaide they change the other way.
+  { zone: 'Europe/Berlin', hours: 31 * 24 + 1, before: 30 * 24 },
+  { zone: 'Australia/Adelaide', hours: 31 * 24 - 1, before: 30 * 24 },
+])('dashboard: a month is one of the calendar in $zone, with each of its days and nothing else', ({ zone, hours, before }) => {
+  process.env.TZ = zone
+  const now = at('2026-11-15T21:40:00Z')
+  const last = now - (now % QUARTER)
+  const received = {
+    now,
+    unlistedNodes: 0,
+    quarterHours: Array.from({ length: 100 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })),
+  }
+  const points = pointsOfMonth(received, '2026-10')
+  expect(points.map(({ at: start }) => new Date(start * 1000).getDate())).toEqual(Array.from({ length: 31 }, (_, day) => day + 1))
+  expect(totalOf(points)).toBe(hours * 4)
+  expect(totalOfMonthBefore(received, '2026-10')).toBe(before * 4)
+  // The month that is not over ends today, and is not compared with a whole one.
+  expect(pointsOfMonth(received, '2026-11')).toHaveLength(new Date(now * 1000).getDate())
+  expect(totalOf(pointsOfMonth(received, '2026-11'))).toBe((last + QUARTER - monthStart('2026-11')) / QUARTER)
+  expect(totalOfMonthBefore(received, '2026-11')).toBeUndefined()
+})
+
+test('dashboard: the last twelve months can be chosen', () => {
+  process.env.TZ = 'America/Los_Angeles'
+  // The evening of 31 December there.
+  const months = lastMonths(at('2027-01-01T05:00:00Z'))
+  expect([months.length, months[0], months[11]]).toEqual([12, '2026-12', '2026-01'])
+  expect(monthName('2026-12')).toBe('December 2026')
+  expect([datesOf('2026-02'), datesOf('2028-02'), datesOf('2026-12')].map(({ from, to }) => `${from} ${to}`)).toEqual([
+    '2026-02-01 2026-02-28',
+    '2028-02-01 2028-02-29',
+    '2026-12-01 2026-12-31',
+  ])
 })
 
 test('dashboard: “more” and “less” are true although nobody knows how much of a quarter hour was before the same time', () => {

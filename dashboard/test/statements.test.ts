@@ -75,10 +75,12 @@ test('dashboard: an expired invoice of a node is not shown as one that may still
 })
 
 test('dashboard: credit that is used up does not “last less than a minute”', () => {
-  expect(creditLasts({ runwaySeconds: 0, nodesThatCost: 1 })).toBe('Used up.')
-  expect(creditLasts({ runwaySeconds: -5, nodesThatCost: 1 })).toBe('Used up.')
-  expect(creditLasts({ runwaySeconds: 30, nodesThatCost: 1 })).toBe('Will last less than a minute with 1 running node.')
-  expect(creditLasts({ runwaySeconds: null, nodesThatCost: 0 })).toBe('Not in use.')
+  const lasts = (runwaySeconds: number | null, balanceMsat = 5) => creditLasts({ balanceMsat, runwaySeconds, nodesThatCost: 1 })
+  expect(lasts(0)).toBe('Used up.')
+  expect(lasts(-5)).toBe('Used up.')
+  expect(lasts(30)).toBe('Will last less than a minute with 1 running node.')
+  expect(lasts(null)).toBe('No running node uses it.')
+  expect(lasts(null, -5)).toBe('This is what you owe. No running node adds to it.')
 })
 
 test('dashboard: the question before sending names the amount of the invoice, to the millisatoshi', () => {

@@ -137,7 +137,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     const table = page.getByRole('table', { name: 'Satoshis received per hour' })
     await expect.poll(async () => (await textOf(table)).match(/\b350\b/g)?.length).toBe(1)
     await untilText(page.getByTestId('funnel-issued'), 'Issued 3')
-    await untilText(page.getByTestId('funnel-paid'), 'Paid 2')
+    await untilText(page.getByTestId('funnel-validated'), 'Validated 2')
     await untilText(page.getByTestId('overview-nodes'), '1 of 1 up')
 
     // To delete a node with funds, the person must tick a box and type the name.

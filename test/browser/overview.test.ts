@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
+import { newId } from '../../server/src/platform/ids.ts'
 import type { Server } from '../../server/test/support/server.ts'
 import { enter, heading, inBrowser, newPerson, type Person, startDashboard, textOf, untilText } from './harness.ts'
 import { payCharge } from './pages.ts'
@@ -46,11 +47,43 @@ inBrowser('the overview and nodes', () => {
     await page.getByTestId('chart-tip').waitFor()
     await page.reload()
     await untilText(page.getByTestId('received-total'), '2 200 sat')
+    // Both were received in this month, or one of them in the last, on the evening of its last day.
+    await page.getByLabel('Month').selectOption({ index: 1 })
+    await untilText(page.getByTestId('received-total'), /^(2 200|1 500) sat/)
+    await page.getByText('7 days', { exact: true }).click()
+    await untilText(page.getByTestId('received-total'), '2 200 sat')
     await untilText(page.getByRole('region', { name: 'Recent payments' }), /1 500 sat One report Paid .* 700 sat Late Settled/)
     await untilText(page.getByTestId('attention-unfulfilled'), 'For 1 payment of the last 7 days')
     await page.getByTestId('attention-unfulfilled').getByRole('link').click()
     await page.getByRole('row', { name: /Late/ }).waitFor()
     // As many as the sentence says: the payment that was validated is not among them.
+    expect(await page.getByRole('table').locator('tbody tr').count()).toBe(1)
+  })
+
+  test('what a node earned in a month is on its page, with the payments behind it, also while it is stopped', async () => {
+    const earner = await newPerson(server, { timezoneId: 'America/Los_Angeles' })
+    const { node } = await earner.createReady({ name: 'earner' })
+    // On the first of a month, it is still another month there.
+    const now = new Date(new Date().toLocaleString('en-US', { timeZone: 'America/Los_Angeles' }))
+    const months = [1, 2].map((ago) => new Date(now.getFullYear(), now.getMonth() - ago, 15, 20))
+    for (const [place, paidAt] of months.entries()) {
+      const json = { nodeId: node.id, amountSat: 300 * (place + 1), description: `Report ${place}`, protocol: 'l402' }
+      const { id } = await earner.want(201, 'POST', '/payments', { json })
+      // An id begins with the time of its creation.
+      const createdThen = newId('pay', paidAt.getTime())
+      await server.sql()`
+        UPDATE gateway_payments SET id = ${createdThen}, ask_at = NULL, created_at = ${paidAt}, settled_at = ${paidAt} WHERE id = ${id}`
+    }
+    await earner.want(200, 'POST', `/nodes/${node.id}/stop`, { json: {} })
+    const { page } = earner
+    await earner.open(`nodes/${node.id}?tab=payments`)
+    await page.getByRole('link', { name: 'by day and month' }).click()
+    await page.getByLabel('Month').selectOption({ index: 2 })
+    await untilText(page.getByTestId('received-total'), '300 sat')
+    await untilText(page.getByTestId('received-compared'), '50 % less than in the previous period (600 sat)')
+    const name = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric' }).format(months[0])
+    await page.getByRole('link', { name: `Gateway payments of ${name}` }).click()
+    await page.getByRole('row', { name: /Report 0/ }).waitFor()
     expect(await page.getByRole('table').locator('tbody tr').count()).toBe(1)
   })
 

@@ -272,7 +272,15 @@ inBrowser('what the dashboard says', () => {
     await untilText(log, /Signed up/)
     await page.getByLabel('API key').selectOption(key.id)
     await log.getByText('Signed up').waitFor({ state: 'detached' })
-    await untilText(log, /^Today API key Old till was revoked by you .* API key Old till was created by you/)
+    const story = /^Today API key Old till was revoked by you .* API key Old till was created by you/
+    await untilText(log, story)
+    // Searching for it leads there too.
+    await person.open('credit')
+    await page.keyboard.press('Control+k')
+    const palette = page.getByRole('dialog')
+    await palette.getByRole('combobox').fill('old till')
+    await palette.getByRole('option', { name: /Old till.*revoked/ }).click()
+    await untilText(log, story)
   })
 
   test('dashboard: deleting a node with money warns before the name can be typed, running and stopped', async () => {

@@ -8,7 +8,7 @@ import {
   RotatedApiKey,
 } from '../api-keys.ts'
 import { operation } from '../operation.ts'
-import { count, flag, NoParams, named, text } from '../schemas.ts'
+import { count, flag, NoParams, named, strict, text, timeParam } from '../schemas.ts'
 import { CreditSummary } from './credit.ts'
 import { GatewayPayment } from './payments.ts'
 
@@ -59,6 +59,9 @@ export const getOverview = operation({
   path: '/dashboard/api/overview',
   operationId: 'getOverview',
   summary: 'Get the overview',
+  query: strict({
+    from: Type.Optional(timeParam('Count payments since this time, at most 8 days ago. Default: 7 days ago.')),
+  }),
   status: 200,
   response: Overview,
   errors: [],

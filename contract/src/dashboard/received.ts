@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
-import { count, idParam, named, strict, text, timestamp } from '../schemas.ts'
+import { count, idParam, named, strict, text, timeParam, timestamp } from '../schemas.ts'
 
 const unlistedNodes = count(
   'Nodes that have not listed what they received for a while, for example because they do not respond. Of these, only gateway payments are complete.',
@@ -14,7 +14,7 @@ export const Received = named(
   {
     $id: 'Received',
     description:
-      'What was received in twice as many days as requested and one more, by quarter hour: gateway payments, and what nodes received otherwise. Empty quarter hours are left out.',
+      'What was received by quarter hour: gateway payments, and what nodes received otherwise. With `days`, in twice as many days and one more. Empty quarter hours are left out.',
   },
 )
 export type Received = Static<typeof Received>
@@ -38,7 +38,9 @@ export const ReceivedByNode = named(
 export type ReceivedByNode = Static<typeof ReceivedByNode>
 export const ReceivedParams = strict(
   {
-    days: Type.Enum(['1', '7', '30'], { description: 'The length of the period.' }),
+    days: Type.Optional(Type.Enum(['1', '7', '30'], { description: 'The length of a period that ends now.' })),
+    from: Type.Optional(timeParam('Instead of `days`: only what was received at this time or later.')),
+    to: Type.Optional(timeParam('With `from`: only what was received before this time, at most 63 days later.')),
     nodeId: Type.Optional(idParam('Only payments of this node.')),
   },
   { $id: 'ReceivedParams', description: 'Which payments to add up.' },

@@ -1,4 +1,5 @@
 import { infiniteQueryOptions, QueryClient, queryOptions } from '@tanstack/react-query'
+import { rangeOf } from '../text/periods.ts'
 import { ApiError, api } from './client.ts'
 import { creditChangesAt, invoiceChangesAt, untilNext } from './deadlines.ts'
 import type {
@@ -35,7 +36,8 @@ export const meQuery = queryOptions({
 
 export const overviewQuery = queryOptions({
   queryKey: ['overview'],
-  queryFn: ({ signal }) => api.get<Overview>('/overview', { signal }),
+  // The same days as in the chart of what was received, and in the list of payments.
+  queryFn: ({ signal }) => api.get<Overview>(`/overview?from=${rangeOf('7d', {}, new Date()).from}`, { signal }),
   refetchInterval: ({ state: { data } }) => (data ? untilNext([creditChangesAt(data.credit)]) : false),
 })
 

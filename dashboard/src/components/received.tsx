@@ -1,80 +1,136 @@
-import { SegmentedControl, VisuallyHidden } from '@mantine/core'
+import { NativeSelect, SegmentedControl, VisuallyHidden } from '@mantine/core'
 import { useLocalStorage } from '@mantine/hooks'
 import { IconArrowDownRight, IconArrowUpRight } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useMemo } from 'react'
-import { receivedQuery } from '../api/received.ts'
+import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
+import { receivedInMonthQuery, receivedQuery } from '../api/received.ts'
 import type { Received as ReceivedData } from '../api/types.ts'
 import { bucketName } from '../text/format.ts'
-import { comparison, pointsOf, SPANS, type Span, totalBefore, totalOf } from '../text/received.ts'
+import { datesOf, lastMonths, type Month, monthName } from '../text/months.ts'
+import {
+  comparison,
+  type Point,
+  pointsOf,
+  pointsOfMonth,
+  SPANS,
+  type Span,
+  totalBefore,
+  totalOf,
+  totalOfMonthBefore,
+} from '../text/received.ts'
 import { Amount } from './amount.tsx'
+import { TextLink } from './layout/links.tsx'
 import { Loading } from './loading.tsx'
 import { Problem } from './problem.tsx'
+import { useNow } from './time.tsx'
 
 const HEIGHT = 220
 const Chart = lazy(() => import('./chart.tsx'))
 const NAMES: Record<Span, string> = { day: '24 hours', week: '7 days', month: '30 days' }
 
-/** Of the account, or of one node. */
+/** Of the account, or of one node; lately, or in a month of the calendar. */
 export function Received({ nodeId }: { nodeId?: string }) {
   const [stored, setSpan] = useLocalStorage<Span>({ key: 'boltyard-span', defaultValue: 'day', getInitialValueInEffect: false })
+  const [month, setMonth] = useState<Month>()
   const span = SPANS.find((one) => one === stored) ?? 'day'
-  const { data, error, refetch } = useQuery(receivedQuery(span, nodeId))
+  const { data, error, refetch } = useQuery(month ? receivedInMonthQuery(month, nodeId) : receivedQuery(span, nodeId))
   return (
     <section className="card" aria-labelledby="received">
       <div className="page-head received-head">
         <h2 id="received" className="section-title">
           Received
         </h2>
-        <SegmentedControl
-          aria-label="Time span"
-          value={span}
-          onChange={setSpan}
-          data={SPANS.map((value) => ({ value, label: NAMES[value] }))}
-        />
+        <div className="received-periods">
+          <SegmentedControl
+            aria-label="Time span"
+            value={month ? '' : span}
+            onChange={(value) => {
+              setMonth(undefined)
+              setSpan(SPANS.find((one) => one === value) ?? span)
+            }}
+            data={SPANS.map((value) => ({ value, label: NAMES[value] }))}
+          />
+          <MonthSelect month={month} onChange={setMonth} />
+        </div>
       </div>
       <div className="received-body">
         {!data && error && <Problem error={error} what="What was received could not be loaded." onRetry={() => void refetch()} />}
         {!data && !error && <Loading height={HEIGHT} />}
-        {data && <Loaded received={data} span={span} />}
+        {data &&
+          (month ? (
+            <InMonth received={data} month={month} nodeId={nodeId} />
+          ) : (
+            <Lately received={data} span={span} nodeId={nodeId} />
+          ))}
       </div>
     </section>
   )
 }
 
-function Loaded({ received, span }: { received: ReceivedData; span: Span }) {
+function MonthSelect({ month, onChange }: { month: Month | undefined; onChange: (month: Month | undefined) => void }) {
+  const now = useNow(900)
+  return (
+    <NativeSelect
+      aria-label="Month"
+      value={month ?? ''}
+      data={[{ value: '', label: 'Month…' }, ...lastMonths(now).map((one) => ({ value: one, label: monthName(one) }))]}
+      onChange={({ currentTarget: { value } }) => onChange(value || undefined)}
+    />
+  )
+}
+
+type Of = { received: ReceivedData; nodeId: string | undefined }
+
+function Lately({ received, span, nodeId }: Of & { span: Span }) {
   const unit = span === 'day' ? 'hour' : 'day'
   const points = useMemo(() => pointsOf(received, span), [received, span])
+  return (
+    <Figures points={points} unit={unit} before={totalBefore(received, span, totalOf(points))}>
+      {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone.{' '}
+      {whatCounts(received, nodeId)}
+    </Figures>
+  )
+}
+
+function InMonth({ received, month, nodeId }: Of & { month: Month }) {
+  const points = useMemo(() => pointsOfMonth(received, month), [received, month])
+  return (
+    <Figures points={points} unit="day" before={totalOfMonthBefore(received, month)}>
+      In {monthName(month)}, in your time zone. {whatCounts(received, nodeId)}{' '}
+      <TextLink to="/gateway" search={{ nodeId, state: 'received', period: 'custom', ...datesOf(month) }}>
+        Gateway payments of {monthName(month)}
+      </TextLink>
+    </Figures>
+  )
+}
+
+function whatCounts({ unlistedNodes }: ReceivedData, nodeId: string | undefined): string {
+  const all = 'Gateway payments count at once, other payments of a node within about five minutes.'
+  if (unlistedNodes === 0) return all
+  const who = nodeId ? 'This node has' : unlistedNodes === 1 ? 'One node has' : `${unlistedNodes} nodes have`
+  return `${all} ${who} not answered lately: payments received outside the gateway may be missing.`
+}
+
+type FiguresProps = {
+  points: Point[]
+  unit: 'hour' | 'day'
+  /** Undefined: there is nothing to compare with. */
+  before: number | undefined
+  children: ReactNode
+}
+
+function Figures({ points, unit, before, children }: FiguresProps) {
   // The sum of the bars, so that the total always matches the chart.
   const total = totalOf(points)
-  const before = totalBefore(received, span, total)
-  const { words, direction } = comparison(total, before)
   return (
     <>
       <div className="received-total">
         <span className="figure" data-testid="received-total">
           <Amount sat={total} />
         </span>
-        <span className={`small compared compared-${direction}`} data-testid="received-compared">
-          {direction === 'up' && <IconArrowUpRight size={16} aria-hidden />}
-          {direction === 'down' && <IconArrowDownRight size={16} aria-hidden />}
-          <span>
-            {words}
-            {before > 0 && (
-              <>
-                {' '}
-                (<Amount sat={before} />)
-              </>
-            )}
-          </span>
-        </span>
+        {before === undefined ? <span className="small compared">so far</span> : <Compared total={total} before={before} />}
       </div>
-      <p className="small dim">
-        {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone. Gateway payments
-        count at once, other payments of a node within about five minutes.
-        {received.unlistedNodes > 0 &&
-          ` Of ${received.unlistedNodes === 1 ? 'one node' : `${received.unlistedNodes} nodes`}, only gateway payments are known at the moment.`}
-      </p>
+      <p className="small dim">{children}</p>
       <div className="chart-space">
         {total === 0 ? (
           <p className="dim chart-empty">Nothing was received in this period.</p>
@@ -89,7 +145,7 @@ function Loaded({ received, span }: { received: ReceivedData; span: Span }) {
           <caption>Satoshis received per {unit}</caption>
           <thead>
             <tr>
-              <th>{span === 'day' ? 'Hour from' : 'Day'}</th>
+              <th>{unit === 'hour' ? 'Hour from' : 'Day'}</th>
               <th>Received</th>
             </tr>
           </thead>
@@ -104,5 +160,24 @@ function Loaded({ received, span }: { received: ReceivedData; span: Span }) {
         </table>
       </VisuallyHidden>
     </>
+  )
+}
+
+function Compared({ total, before }: { total: number; before: number }) {
+  const { words, direction } = comparison(total, before)
+  return (
+    <span className={`small compared compared-${direction}`} data-testid="received-compared">
+      {direction === 'up' && <IconArrowUpRight size={16} aria-hidden />}
+      {direction === 'down' && <IconArrowDownRight size={16} aria-hidden />}
+      <span>
+        {words}
+        {before > 0 && (
+          <>
+            {' '}
+            (<Amount sat={before} />)
+          </>
+        )}
+      </span>
+    </span>
   )
 }

@@ -5,13 +5,20 @@ import { LOCALES } from './locales.ts'
 export const PERIODS = ['today', 'week', '7d', 'month', 'last-month', 'custom'] as const
 export type Period = (typeof PERIODS)[number]
 
-export const PERIOD_NAMES: Record<Period, string> = {
+const NAMES: Record<Period, string> = {
   today: 'Today',
   week: 'This week',
   '7d': 'Last 7 days',
   month: 'This month',
   'last-month': 'Last month',
   custom: 'From … to …',
+}
+
+/** With the month where the name leaves it open, because people look for "October". */
+export function periodName(period: Period, now: Date): string {
+  if (period !== 'month' && period !== 'last-month') return NAMES[period]
+  const { from = 0 } = rangeOf(period, {}, now)
+  return `${NAMES[period]} (${new Intl.DateTimeFormat(LOCALES, { month: 'long' }).format(from * 1000)})`
 }
 
 /** Unix seconds; `to` is not included. */

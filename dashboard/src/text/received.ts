@@ -1,6 +1,7 @@
 import type { Received } from '../api/types.ts'
 import { dayStarts, sumsOf } from './days.ts'
 import { percent } from './format.ts'
+import { daysOfMonth, type Month, monthStart } from './months.ts'
 
 export type Point = { at: number; sat: number }
 export type Span = 'day' | 'week' | 'month'
@@ -17,8 +18,16 @@ const startsOf = (now: number, span: Span): number[] => (span === 'day' ? hourSt
  * Hours or days in the viewer's time zone, oldest first, ending with the current one. Empty ones are zero. Days follow the calendar: a
  * day on which the clocks change has 23 or 25 hours.
  */
-export function pointsOf({ now, quarterHours }: Received, span: Span): Point[] {
-  const starts = startsOf(now, span)
+export const pointsOf = (received: Received, span: Span): Point[] => pointsAt(startsOf(received.now, span), received)
+
+/** The days of a month, until today. */
+export function pointsOfMonth(received: Received, month: Month): Point[] {
+  const end = monthStart(month, 1)
+  const quarterHours = received.quarterHours.filter(({ at }) => at < end)
+  return pointsAt(daysOfMonth(month, received.now), { quarterHours })
+}
+
+function pointsAt(starts: number[], { quarterHours }: Pick<Received, 'quarterHours'>): Point[] {
   const sums = sumsOf(starts, quarterHours, ({ sat }) => sat)
   return starts.map((at, place) => ({ at, sat: sums[place] ?? 0 }))
 }
@@ -35,6 +44,13 @@ export function totalBefore({ now, quarterHours }: Received, span: Span, total: 
   const least = sumOf((at) => at + QUARTER_HOUR_SECONDS <= to)
   const most = sumOf((at) => at < to)
   return Math.min(Math.max(total, least), most)
+}
+
+/** The whole month before. Undefined while the month is not over: a part is not compared with a whole. */
+export function totalOfMonthBefore({ now, quarterHours }: Received, month: Month): number | undefined {
+  if (now < monthStart(month, 1)) return undefined
+  const [from, to] = [monthStart(month, -1), monthStart(month)]
+  return totalOf(quarterHours.filter(({ at }) => at >= from && at < to))
 }
 
 /** The same time of day, that many days of the calendar before. */

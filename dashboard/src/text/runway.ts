@@ -2,8 +2,11 @@ import type { CreditSummary } from '../api/types.ts'
 import { dateName } from './days.ts'
 import { duration, grouped } from './format.ts'
 
-export function creditLasts({ runwaySeconds, nodesThatCost }: Pick<CreditSummary, 'runwaySeconds' | 'nodesThatCost'>): string {
-  if (runwaySeconds === null) return 'Not in use.'
+type Credit = Pick<CreditSummary, 'balanceMsat' | 'runwaySeconds' | 'nodesThatCost'>
+
+export function creditLasts({ balanceMsat, runwaySeconds, nodesThatCost }: Credit): string {
+  if (runwaySeconds === null)
+    return balanceMsat < 0 ? 'This is what you owe. No running node adds to it.' : 'No running node uses it.'
   if (runwaySeconds <= 0) return 'Used up.'
   return `Will last ${duration(runwaySeconds)} with ${nodesThatCost} running node${nodesThatCost === 1 ? '' : 's'}.`
 }

@@ -91,9 +91,10 @@ export class Accounts {
     return activitySubjects(this.#deps.sql, id)
   }
 
-  async overview(id: string): Promise<Overview> {
+  /** `from`: in Unix seconds. */
+  async overview(id: string, from?: number): Promise<Overview> {
     const { sql, credit, countUpdates } = this.#deps
-    const [overview, summary, updates] = await Promise.all([overviewOf(sql, id), credit.summary(id), countUpdates(id)])
+    const [overview, summary, updates] = await Promise.all([overviewOf(sql, id, from), credit.summary(id), countUpdates(id)])
     return { credit: summary, ...overview, attention: { ...overview.attention, updates } }
   }
 }

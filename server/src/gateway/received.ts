@@ -1,14 +1,19 @@
-import { type ReceivedByNodeRow, type ReceivedRow, receivedByNode, receivedLately } from '../store/payments/settled.ts'
+import { Problem } from '../problems.ts'
+import { type ReceivedByNodeRow, type ReceivedRow, receivedByNode, receivedIn } from '../store/payments/settled.ts'
 import type { SlowReads } from '../store/slow-reads.ts'
 
+const DAY_SECONDS = 86_400
 /** The period before, for comparison, and a day more: the reader's days begin up to a day earlier than ours. */
 const daysFor = (days: number): number => 2 * days + 1
+/** A month and the one before it, in any time zone. */
+const MOST_DAYS = 63
 const DAYS_BY_NODE = 30
 /** The sums by node read every payment of a month. */
 const KEPT_MS = 60_000
 const MOST_KEPT = 1_000
 
 type Call = { accountId: string }
+type Period = { days?: string | undefined; from?: number | undefined; to?: number | undefined }
 type Kept = { untilMs: number; answer: Promise<ReceivedByNodeRow> }
 
 /** What nodes have received: payments of the gateway, and what each node has listed beside them. */
@@ -20,8 +25,9 @@ export class Received {
     this.#slowReads = slowReads
   }
 
-  lately({ accountId }: Call, { days, nodeId }: { days: number; nodeId?: string | undefined }): Promise<ReceivedRow> {
-    return this.#slowReads.run(accountId, (sql) => receivedLately(sql, accountId, { days: daysFor(days), nodeId }))
+  async overTime({ accountId }: Call, { nodeId, ...period }: Period & { nodeId?: string | undefined }): Promise<ReceivedRow> {
+    const range = rangeOf(period)
+    return this.#slowReads.run(accountId, (sql) => receivedIn(sql, accountId, { ...range, nodeId }))
   }
 
   /** Up to a minute old. `now` says when the sums were taken. */
@@ -39,4 +45,17 @@ export class Received {
     answer.catch(() => this.#byNode.delete(accountId))
     return answer
   }
+}
+
+function rangeOf({ days, from, to }: Period): { from: number; to: number } {
+  if (days !== undefined && from === undefined && to === undefined) {
+    const now = Math.floor(Date.now() / 1000)
+    // The clock of the database may be ahead of ours.
+    return { from: now - daysFor(Number(days)) * DAY_SECONDS, to: now + DAY_SECONDS }
+  }
+  if (days !== undefined || from === undefined || to === undefined)
+    throw new Problem('bad_request', 'Pass either "days", or "from" and "to".')
+  if (to <= from || to - from > MOST_DAYS * DAY_SECONDS)
+    throw new Problem('bad_request', `"to" must be later than "from", by at most ${MOST_DAYS} days.`)
+  return { from, to }
 }

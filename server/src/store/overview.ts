@@ -8,15 +8,17 @@ export type OverviewRow = {
   /** `ready` excludes nodes that did not respond to the last check. `starting` includes those being set up. */
   nodes: { ready: number; silent: number; starting: number; stopped: number; failed: number; total: number }
   recent: ShownPayment[]
-  /** Payments of the last seven days that nobody came back for, or whose delivery failed. Webhooks that fail, or were disabled for it. */
+  /** Payments of this time that nobody came back for, or whose delivery failed. Webhooks that fail, or were disabled for it. */
   attention: { unclaimedPayments: number; failedDeliveries: number; failingWebhooks: number; disabledWebhooks: number }
   funnel: { issued: number; settled: number; paid: number }
   checklist: { hasNode: boolean; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }
 }
 
 const DAYS = 7
+/** Seven days that begin at midnight in the reader's time zone, after which the clocks may have changed. */
+const MOST_DAYS = 8
 const RECENT = 6
-const DAY_MS = 86_400_000
+const DAY_SECONDS = 86_400
 
 type Counts = OverviewRow['nodes'] &
   Pick<OverviewRow['attention'], 'failingWebhooks' | 'disabledWebhooks'> & {
@@ -25,13 +27,18 @@ type Counts = OverviewRow['nodes'] &
     hasPaidRequest: boolean
   }
 
-/** Each statement reads one range of one index, so its cost depends on recent activity, not on the whole history. */
-export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewRow> {
+/**
+ * Counts payments since `from`, in Unix seconds. Each statement reads one range of one index, so its cost depends on recent activity, not
+ * on the whole history.
+ */
+export async function overviewOf(sql: Sql, accountId: string, from?: number): Promise<OverviewRow> {
+  const now = Math.floor(Date.now() / 1000)
+  const since = Math.max(from ?? now - DAYS * DAY_SECONDS, now - MOST_DAYS * DAY_SECONDS)
   const [issued, { settled, paid, unclaimed }, recent, failedDeliveries, [counts]] = await Promise.all([
-    countIssued(sql, accountId, DAYS),
-    countSettled(sql, accountId, DAYS),
+    countIssued(sql, accountId, since),
+    countSettled(sql, accountId, since),
     listSettled(sql, accountId, RECENT),
-    countFailedDeliveries(sql, accountId, DAYS),
+    countFailedDeliveries(sql, accountId, since),
     // ORDER BY makes PostgreSQL use an index: without it, finding any one row may scan the whole table, past the rows of other accounts.
     sql<Counts[]>`
       SELECT n.*, w.*,
@@ -62,13 +69,13 @@ export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewR
 }
 
 /**
- * An id begins with its creation time, so the payments issued in these days are one range of ids, which an index-only scan can count.
+ * An id begins with its creation time, so the payments issued since a time are one range of ids, which an index-only scan can count.
  * Challenges that have been removed since are included in hourly counts.
  */
-export async function countIssued(sql: Sql, accountId: string, days: number): Promise<number> {
+export async function countIssued(sql: Sql, accountId: string, from: number): Promise<number> {
   const [row] = await sql<{ issued: number }[]>`
-    SELECT ((SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${newId('pay', Date.now() - days * DAY_MS)})
+    SELECT ((SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${newId('pay', from * 1000)})
             + (SELECT coalesce(sum(count), 0) FROM removed_challenges
-               WHERE account_id = ${accountId} AND hour >= now() - ${days} * interval '1 day'))::int AS issued`
+               WHERE account_id = ${accountId} AND hour >= to_timestamp(${from})))::int AS issued`
   return row?.issued ?? 0
 }

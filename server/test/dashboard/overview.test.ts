@@ -7,7 +7,7 @@ import { listNodes } from '../../src/store/nodes/nodes.ts'
 import { countIssued, overviewOf } from '../../src/store/overview.ts'
 import { listPayments } from '../../src/store/payments/payments.ts'
 import { totalPayments } from '../../src/store/payments/search.ts'
-import { countFailedDeliveries, countSettled, listSettled, receivedLately } from '../../src/store/payments/settled.ts'
+import { countFailedDeliveries, countSettled, listSettled, receivedIn } from '../../src/store/payments/settled.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
 import { type Server, startServer } from '../support/server.ts'
 
@@ -64,6 +64,7 @@ async function insertNodes(accountId: string, like: string, count: number): Prom
 }
 
 const seconds = (): number => Math.floor(Date.now() / 1000)
+const lately = (days: number) => ({ from: seconds() - days * DAY, to: seconds() + DAY })
 
 describe('what the overview shows', () => {
   let ann: Visitor
@@ -103,7 +104,21 @@ describe('what the overview shows', () => {
     expect(await sumOf('days=7')).toBe(654_321)
     expect(await sumOf(`days=30&nodeId=${nodeId}`)).toBe(654_321)
     expect(await sumOf('days=30&nodeId=node_elsewhere')).toBe(0)
-    expect((await ann.refusal('GET', '/received?days=8')).slice(0, 2)).toEqual([400, 'bad_request'])
+    // A period of its own, such as a month: the end is not included.
+    const now = got.now
+    expect(await sumOf(`from=${now - 4 * DAY}&to=${now - DAY}`)).toBe(50_000)
+    expect(await sumOf(`from=${now - 10 * DAY}&to=${now - DAY}&nodeId=${nodeId}`)).toBe(650_000)
+    expect(await sumOf(`from=${now - 10 * DAY}&to=${now - DAY}&nodeId=node_elsewhere`)).toBe(0)
+    for (const query of [
+      '',
+      'days=8',
+      `days=7&from=${now - DAY}`,
+      `from=${now}`,
+      `to=${now}`,
+      `from=${now}&to=${now}`,
+      `from=0&to=${64 * DAY}`,
+    ])
+      expect([query, ...(await ann.refusal('GET', `/received?${query}`)).slice(0, 2)]).toEqual([query, 400, 'bad_request'])
     expect((await ann.want(200, 'GET', '/received/nodes')).nodes).toEqual([{ nodeId, sat: 654_321, count: 6 }])
     // By the time of settlement, without the one that was not paid.
     expect(recent.map(({ amountSat }: { amountSat: number }) => amountSat).sort((a: number, b: number) => a - b)).toEqual([
@@ -112,6 +127,10 @@ describe('what the overview shows', () => {
     expect(recent.slice(2).map(({ amountSat }: { amountSat: number }) => amountSat)).toEqual([20, 300, 50_000, 600_000])
     // Five were issued in 7 days, five settled (including the late one), and three of these paid.
     expect(funnel).toEqual({ issued: 5, settled: 5, paid: 3 })
+    // From a midnight of the reader's. Nobody can make the service count a year.
+    const since = async (from: number) => (await ann.want(200, 'GET', `/overview?from=${from}`)).funnel
+    expect(await since(now - 2 * DAY)).toEqual({ issued: 4, settled: 4, paid: 2 })
+    expect(await since(now - 100 * DAY)).toEqual({ issued: 5, settled: 5, paid: 3 })
     expect(checklist).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: true })
   })
 
@@ -265,20 +284,20 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
 
   const statements: [string, (store: Sql) => Promise<unknown>][] = [
     ['the overview', (store) => overviewOf(store, ann.accountId)],
-    ['what was received lately', (store) => receivedLately(store, ann.accountId, { days: 3 })],
-    ['what was received in two months', (store) => receivedLately(store, ann.accountId, { days: 61 })],
+    ['what was received lately', (store) => receivedIn(store, ann.accountId, lately(3))],
+    ['what was received in two months', (store) => receivedIn(store, ann.accountId, lately(61))],
     [
       'what a node without payments received',
-      (store) => receivedLately(store, ann.accountId, { days: 61, nodeId: nodes[1] ?? '' }),
+      (store) => receivedIn(store, ann.accountId, { ...lately(61), nodeId: nodes[1] ?? '' }),
     ],
     ['payments received last', (store) => listSettled(store, ann.accountId, 6)],
-    ['payments received in a week', (store) => countSettled(store, ann.accountId, 7)],
-    ['deliveries that failed', (store) => countFailedDeliveries(store, ann.accountId, 7)],
+    ['payments received in a week', (store) => countSettled(store, ann.accountId, seconds() - 7 * DAY)],
+    ['deliveries that failed', (store) => countFailedDeliveries(store, ann.accountId, seconds() - 7 * DAY)],
     [
       'customers who got nothing this week',
       (store) => totalPayments(store, ann.accountId, { state: 'unfulfilled', from: seconds() - 7 * DAY }),
     ],
-    ['payments issued in a week', (store) => countIssued(store, ann.accountId, 7)],
+    ['payments issued in a week', (store) => countIssued(store, ann.accountId, seconds() - 7 * DAY)],
     ['the newest payments', (store) => listPayments(store, ann.accountId, { limit: 21 })],
     ['the newest of a node', (store) => listPayments(store, ann.accountId, { limit: 21, nodeId: nodes[0] ?? '' })],
     [

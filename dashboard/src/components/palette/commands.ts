@@ -1,3 +1,4 @@
+import type { ActivitySubjects } from '../../api/activity.ts'
 import type { ApiKey, DashboardNode, GatewayPayment, Webhook } from '../../api/types.ts'
 import { relative, sats } from '../../text/format.ts'
 import type { Unit } from '../../unit.ts'
@@ -26,6 +27,8 @@ export type Known = {
   nodes: DashboardNode[] | undefined
   keys: ApiKey[] | undefined
   webhooks: Webhook[] | undefined
+  /** What there was: revoked keys and deleted nodes are only in the activity. */
+  subjects: Pick<ActivitySubjects, 'nodes' | 'keys'> | undefined
   payments: { payments: GatewayPayment[]; nextCursor: string | null } | undefined
   isSandbox: boolean
   isDark: boolean
@@ -92,6 +95,15 @@ const ofKey = (key: ApiKey): Command => ({
   act: { kind: 'go', path: `/developers#${key.id}` },
 })
 
+const ofGone = ({ id, name }: { id: string; name: string }, kind: 'key' | 'node'): Command => ({
+  id,
+  kind,
+  label: name,
+  hint: kind === 'key' ? 'revoked; see its activity' : 'deleted; see its activity',
+  others: [id],
+  act: { kind: 'go', path: `/activity?${kind}Id=${id}` },
+})
+
 const ofWebhook = ({ id, url, description }: Webhook): Command => ({
   id,
   kind: 'webhook',
@@ -125,7 +137,9 @@ type Ranked = { best: number; commands: Command[] }
 /** What the palette shows for a query. Without one, the pages and actions. */
 export function groupsFor(query: string, known: Known): Group[] {
   const text = query.trim()
-  const { nodes = [], keys = [], webhooks = [], payments, now } = known
+  const { nodes = [], keys = [], webhooks = [], subjects = { nodes: [], keys: [] }, payments, now } = known
+  const gone = (kind: 'key' | 'node') =>
+    subjects[`${kind}s`].flatMap((subject) => (subject.isGone ? [ofGone(subject, kind)] : []))
   const own = [
     { name: 'Pages', ...found(text, pages(known.isSandbox)) },
     { name: 'Actions', ...found(text, actions(known)) },
@@ -139,6 +153,8 @@ export function groupsFor(query: string, known: Known): Group[] {
     { name: 'API keys', ...found(text, keys.map(ofKey), MOST_OF_A_KIND) },
     { name: 'API keys with this beginning', best: 0, commands: keys.filter(ofPasted).map(ofKey) },
     { name: 'Webhooks', ...found(text, webhooks.map(ofWebhook), MOST_OF_A_KIND) },
+    { name: 'Revoked API keys', ...found(text, gone('key'), MOST_OF_A_KIND) },
+    { name: 'Deleted nodes', ...found(text, gone('node'), MOST_OF_A_KIND) },
   ].sort((one, other) => one.best - other.best)
   // Payments come last, because they arrive later and must not move what someone is about to choose.
   return [...local, { name: 'Payments', commands: paymentsFor(text, payments, now) }, docsFor(text)].filter(

@@ -31,6 +31,8 @@ export function PaletteHost() {
     const read = keyReader()
     const onKey = (event: KeyboardEvent) => {
       if (event.defaultPrevented) return
+      // The K that follows opens the palette, and what is typed at once should arrive there.
+      if (event.key === 'Control' || event.key === 'Meta') preloadPalette()
       const meaning = read(event, {
         isTyping: isTypingIn(document.activeElement),
         isInDialog: document.querySelector('[role=dialog]') !== null,

@@ -2,6 +2,7 @@ import { useComputedColorScheme } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
+import { subjectsQuery } from '../../api/activity.ts'
 import { paymentFinderQuery } from '../../api/palette.ts'
 import { keysQuery, meQuery, nodesQuery, webhooksQuery } from '../../api/queries.ts'
 import { useUnit } from '../../unit.ts'
@@ -20,6 +21,7 @@ export function useFound(query: string): { groups: Group[]; note: string } {
   const nodes = useQuery(nodesQuery)
   const keys = useQuery(keysQuery)
   const webhooks = useQuery(webhooksQuery)
+  const subjects = useQuery(subjectsQuery)
   const wanted = paymentSearchIn(query)
   const [asked] = useDebouncedValue(wanted, PAUSE_MS)
   const found = useQuery(paymentFinderQuery(asked))
@@ -31,15 +33,16 @@ export function useFound(query: string): { groups: Group[]; note: string } {
         nodes: nodes.data,
         keys: keys.data,
         webhooks: webhooks.data,
+        subjects: subjects.data,
         payments,
         isSandbox: me.isSandbox,
         isDark,
         unit,
         now,
       }),
-    [query, nodes.data, keys.data, webhooks.data, payments, me.isSandbox, isDark, unit, now],
+    [query, nodes.data, keys.data, webhooks.data, subjects.data, payments, me.isSandbox, isDark, unit, now],
   )
-  const lists = { nodes, 'API keys': keys, webhooks }
+  const lists = { nodes, 'API keys': keys, webhooks, 'revoked keys and deleted nodes': subjects }
   const failed = Object.entries(lists).flatMap(([name, list]) => (list.isError && !list.data ? [name] : []))
   if (wanted !== undefined && asked === wanted && found.isError) failed.push('payments')
   const isSearching = Object.values(lists).some(({ isPending }) => isPending) || (wanted !== undefined && !payments)

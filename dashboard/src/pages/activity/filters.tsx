@@ -12,6 +12,7 @@ import {
 import { meQuery } from '../../api/queries.ts'
 import { ANY, type Choice, DateFields, withChosen } from '../../components/filter-fields.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
+import { distinctNames } from '../../text/node-names.ts'
 
 const KINDS: Record<ActivityKind, string> = {
   nodes: 'Nodes',
@@ -38,11 +39,12 @@ export function Filters() {
       onChange={({ currentTarget: { value } }) => set({ [name]: value || undefined })}
     />
   )
+  const keys = choicesOf(subjects.keys, 'revoked')
   const actors = [
     ...subjects.people.map(({ id, name }) => ({ value: id, label: id === me.user?.id ? `You (${name})` : name })),
     { value: 'operator', label: 'The operator' },
     { value: 'service', label: 'The service' },
-    ...subjects.keys.map((key) => ({ value: key.id, label: `API key ${labelOf(key, 'revoked')}` })),
+    ...keys.map(({ value, label }) => ({ value, label: `API key ${label}` })),
   ]
   return (
     <search className="filters" aria-label="Filter activity">
@@ -52,7 +54,7 @@ export function Filters() {
         data={[ANY, ...ACTIVITY_KINDS.map((kind) => ({ value: kind, label: KINDS[kind] }))]}
         onChange={({ currentTarget: { value } }) => set({ kind: ACTIVITY_KINDS.find((kind) => kind === value) })}
       />
-      {select('API key', 'keyId', choicesOf(subjects.keys, 'revoked'))}
+      {select('API key', 'keyId', keys)}
       {select('Node', 'nodeId', choicesOf(subjects.nodes, 'deleted'))}
       {select('Done by', 'actor', actors)}
       <DateFields period={filter} onChange={set} />
@@ -66,7 +68,10 @@ export function Filters() {
 }
 
 /** A choice cannot be marked up, so the name is isolated by characters: in another direction it would move the word after it. */
-const labelOf = ({ name, isGone }: Subject, gone: string): string => `\u2068${name}\u2069${isGone ? ` (${gone})` : ''}`
-
-const choicesOf = (subjects: Subject[], gone: string): Choice[] =>
-  subjects.map((subject) => ({ value: subject.id, label: labelOf(subject, gone) }))
+const choicesOf = (subjects: Subject[], gone: string): Choice[] => {
+  const names = distinctNames(subjects)
+  return subjects.map(({ id, name, isGone }) => ({
+    value: id,
+    label: `\u2068${names.get(id) ?? name}\u2069${isGone ? ` (${gone})` : ''}`,
+  }))
+}

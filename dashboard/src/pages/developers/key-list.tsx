@@ -1,6 +1,8 @@
 import { Button, Group, TextInput } from '@mantine/core'
 import { IconAlertTriangle, IconClockOff, IconPlayerPause, IconSearch, IconSparkles } from '@tabler/icons-react'
-import { useState } from 'react'
+import { useQuery } from '@tanstack/react-query'
+import { Fragment, useState } from 'react'
+import { subjectsQuery } from '../../api/activity.ts'
 import { api } from '../../api/client.ts'
 import { queryClient } from '../../api/queries.ts'
 import type { ApiKey } from '../../api/types.ts'
@@ -48,15 +50,7 @@ export function KeyList({ keys, newId, onRotated }: Props) {
         <EmptyState
           art="search"
           title="No key matches this search."
-          sentence={
-            <>
-              Revoked keys are not listed.{' '}
-              <TextLink to="/activity" search={{ kind: 'keys' }}>
-                Activity
-              </TextLink>{' '}
-              says who revoked them.
-            </>
-          }
+          sentence={<Revoked wanted={wanted} />}
           action={
             <Button variant="default" onClick={() => setSearch('')}>
               Show all keys
@@ -70,6 +64,39 @@ export function KeyList({ keys, newId, onRotated }: Props) {
           ))}
         </ul>
       )}
+    </>
+  )
+}
+
+const MOST_REVOKED = 5
+
+/** People who look for a key that is gone want to know who revoked it. */
+function Revoked({ wanted }: { wanted: string }) {
+  const { data: subjects } = useQuery(subjectsQuery)
+  const gone = subjects?.keys.filter(
+    ({ id, name, isGone }) => isGone && [id, name].some((text) => text.toLowerCase().includes(wanted)),
+  )
+  if (!gone || gone.length === 0 || gone.length > MOST_REVOKED)
+    return (
+      <>
+        Revoked keys are not listed.{' '}
+        <TextLink to="/activity" search={{ kind: 'keys' }}>
+          Activity
+        </TextLink>{' '}
+        says who revoked them.
+      </>
+    )
+  return (
+    <>
+      {gone.map(({ id, name }, place) => (
+        <Fragment key={id}>
+          {place > 0 && <br />}
+          <bdi>{name}</bdi> was revoked.{' '}
+          <TextLink to="/activity" search={{ keyId: id }}>
+            Who revoked it?
+          </TextLink>
+        </Fragment>
+      ))}
     </>
   )
 }

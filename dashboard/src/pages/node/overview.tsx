@@ -24,63 +24,56 @@ export function NodeOverview({ node, me }: Props) {
   return (
     <div className="stack">
       <Condition node={node} />
-      <div className="two">
+      <div className="two wide-last">
         <section className="card" aria-labelledby="money">
           <h2 id="money">Money</h2>
           <div className={node.status === 'ready' ? 'money-body' : undefined}>
             <Money node={node} isSandbox={me.isSandbox} />
           </div>
         </section>
-        <section className="card" aria-labelledby="about">
-          <h2 id="about">About</h2>
-          <dl className="facts">
-            <dt>Endpoint</dt>
-            <dd>
-              <span className="mono">{node.endpointUrl}</span> <CopyButton text={node.endpointUrl} label="Copy endpoint" />
-            </dd>
-            <dt>Id</dt>
-            <dd>
-              <span className="mono">{node.id}</span> <CopyButton text={node.id} label="Copy node id" />
-            </dd>
-            <dt>Dashboard can</dt>
-            <dd>{node.accessMode === 'full' ? 'read, create invoices and send' : 'read and create invoices'}</dd>
-            <dt>Liquidity</dt>
-            <dd>{liquidityOf(node)}</dd>
-            <dt>Created</dt>
-            <dd>
-              <Time at={node.createdAt} />
-            </dd>
-            {node.startedAt !== null && (
+        <Received nodeId={node.id} />
+      </div>
+      <section className="card" aria-labelledby="about">
+        <h2 id="about">About</h2>
+        <dl className="facts">
+          <dt>Endpoint</dt>
+          <dd>
+            <span className="mono">{node.endpointUrl}</span> <CopyButton text={node.endpointUrl} label="Copy endpoint" />
+          </dd>
+          <dt>Id</dt>
+          <dd>
+            <span className="mono">{node.id}</span> <CopyButton text={node.id} label="Copy node id" />
+          </dd>
+          <dt>Dashboard can</dt>
+          <dd>{node.accessMode === 'full' ? 'read, create invoices and send' : 'read and create invoices'}</dd>
+          <dt>Liquidity</dt>
+          <dd>{liquidityOf(node)}</dd>
+          <dt>Created</dt>
+          <dd>
+            <Time at={node.createdAt} />
+          </dd>
+          {node.startedAt !== null && (
+            <>
+              <dt>Running for</dt>
+              <dd>
+                <Uptime since={node.startedAt} />
+              </dd>
+            </>
+          )}
+          <dt>Software</dt>
+          <dd>
+            {node.version === null ? 'not started yet' : `version ${node.version}`}
+            {hasUpdate(node) && (
               <>
-                <dt>Running for</dt>
-                <dd>
-                  <Uptime since={node.startedAt} />
-                </dd>
+                {' · '}
+                <TextLink to="." search={{ tab: 'settings' }}>
+                  Update available
+                </TextLink>
               </>
             )}
-            <dt>Software</dt>
-            <dd>
-              {node.version === null ? 'not started yet' : `version ${node.version}`}
-              {hasUpdate(node) && (
-                <>
-                  {' · '}
-                  <TextLink to="." search={{ tab: 'settings' }}>
-                    Update available
-                  </TextLink>
-                </>
-              )}
-            </dd>
-          </dl>
-        </section>
-      </div>
-      <Received nodeId={node.id} />
-      <p className="small dim">
-        For another period, see{' '}
-        <TextLink to="/gateway" search={{ nodeId: node.id, period: 'last-month' }}>
-          its gateway payments of last month
-        </TextLink>{' '}
-        and choose there.
-      </p>
+          </dd>
+        </dl>
+      </section>
       {node.status === 'ready' && <Receiving node={node} />}
       {me.isSandbox && node.status === 'ready' && <Faucet node={node} />}
     </div>

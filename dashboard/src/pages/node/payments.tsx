@@ -20,11 +20,12 @@ export function NodePayments({ node }: { node: DashboardNode }) {
   if (node.status !== 'ready' && !payments) {
     return (
       <p className="note">
-        The node itself stores this list, so it is only available when the node is ready.{' '}
-        <TextLink to="/gateway" search={{ nodeId: node.id }}>
-          Its gateway payments
-        </TextLink>{' '}
-        are always available.
+        The node itself stores this list, so it is only available when the node is ready. What it has received is always
+        available: <TextLink to=".">by day and month</TextLink>, and{' '}
+        <TextLink to="/gateway" search={{ nodeId: node.id, state: 'received' }}>
+          each gateway payment
+        </TextLink>
+        .
       </p>
     )
   }
@@ -58,6 +59,9 @@ export function NodePayments({ node }: { node: DashboardNode }) {
         <span className="small dim" role="status">
           {filter === 'all' ? `The newest ${payments.length}` : `${shown.length} of the newest ${payments.length}`}
         </span>
+        <TextLink to="." className="small">
+          Received by day and month
+        </TextLink>
       </div>
       {shown.length === 0 ? (
         <EmptyState art="search" title="None of the newest payments matches." sentence="Choose another kind of payment above." />

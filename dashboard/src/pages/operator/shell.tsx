@@ -9,8 +9,8 @@ import { Wordmark } from '../../components/layout/logo.tsx'
 import { Ribbon } from '../../components/layout/ribbon.tsx'
 import { ThemeToggle } from '../../components/layout/theme-toggle.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { clockTime } from '../../text/days.ts'
 
 const PLACES = [
   { section: 'accounts', name: 'Accounts', icon: IconUsers },
@@ -116,7 +116,7 @@ function Foot({ me, expiresAt }: Pick<Props, 'me' | 'expiresAt'>) {
     <div className="side-foot">
       {expiresAt !== null && (
         <div>
-          Session ends <Time at={expiresAt} />
+          Session ends at <time dateTime={new Date(expiresAt * 1000).toISOString()}>{clockTime(expiresAt)}</time>
         </div>
       )}
       <Group gap={6} my="xs" wrap="nowrap">

@@ -7,8 +7,9 @@ import { percent } from '../../text/format.ts'
 export function Funnel({ funnel }: { funnel: Overview['funnel'] }) {
   const steps: [name: string, count: number, explanation: string][] = [
     ['Issued', funnel.issued, 'challenges created'],
-    ['Settled', funnel.settled, 'the node received the money'],
-    ['Paid', funnel.paid, 'the credential was validated'],
+    // As in the timeline of a payment: "paid" would leave open which of the two is meant.
+    ['Settled', funnel.settled, 'the customer has paid: your node has received the money'],
+    ['Validated', funnel.paid, 'the customer has come back with the proof of payment'],
   ]
   return (
     <section className="card" aria-labelledby="funnel">

@@ -7,7 +7,8 @@ import { isFiltered, PAYMENT_STATES, type PaymentFilter, type PaymentState, paym
 import { nodesQuery } from '../../api/queries.ts'
 import { ANY, withChosen } from '../../components/filter-fields.tsx'
 import { PROTOCOL_NAMES } from '../../text/format.ts'
-import { PERIOD_NAMES, PERIODS } from '../../text/periods.ts'
+import { distinctNames } from '../../text/node-names.ts'
+import { PERIODS, periodName } from '../../text/periods.ts'
 
 const STATE_NAMES: Record<PaymentState, string> = {
   received: 'Received (all paid)',
@@ -55,7 +56,7 @@ export function Filters() {
       <NativeSelect
         label="Period"
         value={period ?? ''}
-        data={[{ value: '', label: 'Any time' }, ...PERIODS.map((one) => ({ value: one, label: PERIOD_NAMES[one] }))]}
+        data={[{ value: '', label: 'Any time' }, ...PERIODS.map((one) => ({ value: one, label: periodName(one, new Date()) }))]}
         onChange={({ currentTarget: { value } }) => {
           const chosen = PERIODS.find((one) => one === value)
           set({ period: chosen, ...(chosen === 'custom' ? {} : { from: undefined, to: undefined }) })
@@ -70,7 +71,7 @@ export function Filters() {
       <NativeSelect
         label="Node"
         value={nodeId ?? ''}
-        data={withChosen([ANY, ...nodes.map(({ id, name }) => ({ value: id, label: name }))], nodeId)}
+        data={withChosen([ANY, ...Array.from(distinctNames(nodes), ([value, label]) => ({ value, label }))], nodeId)}
         onChange={({ currentTarget: { value } }) => set({ nodeId: value || undefined })}
       />
       {isOpen && (

@@ -1,18 +1,21 @@
 import { Table } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { useMemo } from 'react'
 import { nodesQuery } from '../../api/queries.ts'
 import type { GatewayPayment } from '../../api/types.ts'
 import { Amount } from '../../components/amount.tsx'
 import { PaymentStatus } from '../../components/status.tsx'
 import { Time } from '../../components/time.tsx'
 import { PROTOCOL_NAMES } from '../../text/format.ts'
+import { distinctNames } from '../../text/node-names.ts'
 import { noteOpened, ROW_LINK } from './keyboard.ts'
 
 /** `isOld`: these are the rows of the selection before, until those of the new one arrive. */
 export function PaymentTable({ rows, isOld }: { rows: GatewayPayment[]; isOld: boolean }) {
   const { data: nodes } = useQuery(nodesQuery)
-  const nameOf = (id: string) => nodes?.find((node) => node.id === id)?.name ?? id
+  const names = useMemo(() => distinctNames(nodes ?? []), [nodes])
+  const nameOf = (id: string) => names.get(id) ?? id
   return (
     <div className={isOld ? 'card list old' : 'card list'} aria-busy={isOld}>
       <Table verticalSpacing="sm" highlightOnHover aria-label="Gateway payments">

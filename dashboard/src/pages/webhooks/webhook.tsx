@@ -16,6 +16,7 @@ import { WebhookStatus } from '../../components/status.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { describeTypes } from '../../text/event-types.ts'
+import { distinctNames } from '../../text/node-names.ts'
 import { Deliveries } from './deliveries.tsx'
 import { WebhookSecret } from './secret.tsx'
 import { EditWebhookDialog } from './settings-dialog.tsx'
@@ -54,7 +55,8 @@ function Details({ webhook }: { webhook: Webhook }) {
     announce(webhook.enabled ? 'The webhook is disabled' : 'The webhook is enabled')
     await queryClient.invalidateQueries({ queryKey: ['webhooks'] })
   })
-  const nameOf = (nodeId: string): string => nodes?.find(({ id }) => id === nodeId)?.name ?? nodeId
+  const names = distinctNames(nodes ?? [])
+  const nameOf = (nodeId: string): string => names.get(nodeId) ?? nodeId
   return (
     <section className="card" aria-label="Details">
       <dl className="facts">

@@ -14,7 +14,7 @@ import { callOf } from './calls.ts'
 /** The account: its overview and its keys. */
 export function dashboardAccountRoutes({ accounts, config, keys }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
-    addRoute(app, getOverview, async ({ person }) => accounts.overview(person.accountId))
+    addRoute(app, getOverview, async ({ person, query }) => accounts.overview(person.accountId, query.from))
     addRoute(app, listOwnKeys, async ({ person }) => ({ keys: await keys.list(person.accountId) }))
     addRoute(app, createOwnKey, async (request) => keys.create(callOf(request), request.body, config.maxKeysPerAccount))
     addRoute(app, changeOwnKey, async (request) => keys.change(callOf(request), request.params.id, request.body))

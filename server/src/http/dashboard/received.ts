@@ -6,9 +6,7 @@ import { callOf } from './calls.ts'
 
 export function dashboardReceivedRoutes({ received }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
-    addRoute(app, getReceived, async (request) =>
-      received.lately(callOf(request), { days: Number(request.query.days), nodeId: request.query.nodeId }),
-    )
+    addRoute(app, getReceived, async (request) => received.overTime(callOf(request), request.query))
     addRoute(app, getReceivedByNode, async (request) => received.byNode(callOf(request)))
   }
 }

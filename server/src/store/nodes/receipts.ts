@@ -1,7 +1,7 @@
 import type { Sql } from '../db.ts'
 
-/** The longest period that a page shows is 30 days, with the 30 before it, in any time zone. */
-const FIRST_LIST_DAYS = 62
+/** Pages show each of the last twelve months, and the month before it. */
+const FIRST_LIST_DAYS = 427
 const LIST_EVERY_SECONDS = 300
 /** A node that has not listed what it received for this long may have received more than we know. */
 const STALE_MINUTES = 15

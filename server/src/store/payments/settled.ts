@@ -26,49 +26,49 @@ export async function listSettled(sql: Sql, accountId: string, limit: number): P
 /** `unclaimed`: received for which no credential was validated: their customers have not come back. */
 export type SettledCounts = { settled: number; paid: number; unclaimed: number }
 
-/**
- * Payments received in these days. The validated ones among them are one range of ids, which begin with the time of creation: a challenge
- * can be paid for less than a day, so what was received in these days was created in them or in the day before.
- */
-export async function countSettled(sql: Sql, accountId: string, days: number): Promise<SettledCounts> {
+/** A challenge can be paid for less than a day, so what was received since a time was created since then or in the day before. */
+const createdSince = (from: number): string => newId('pay', from * 1000 - DAY_MS)
+
+/** Payments received since a time. The validated ones among them are one range of ids, which begin with the time of creation. */
+export async function countSettled(sql: Sql, accountId: string, from: number): Promise<SettledCounts> {
   const [row] = await sql<SettledCounts[]>`
     SELECT count(*)::int AS settled, count(paid.id)::int AS paid,
            (count(*) FILTER (WHERE paid.id IS NULL AND settled_at < now() - ${PATIENCE_MINUTES} * interval '1 minute'))::int AS unclaimed
     FROM gateway_payments LEFT JOIN (
-      SELECT id FROM paid_payments WHERE account_id = ${accountId} AND id >= ${newId('pay', Date.now() - (days + 1) * DAY_MS)}) paid
+      SELECT id FROM paid_payments WHERE account_id = ${accountId} AND id >= ${createdSince(from)}) paid
       USING (id)
-    WHERE account_id = ${accountId} AND settled_at >= now() - ${days} * interval '1 day'`
+    WHERE account_id = ${accountId} AND settled_at >= to_timestamp(${from})`
   if (!row) throw new Error('a count returned no row')
   return row
 }
 
-/** Payments created in these days whose delivery was begun but failed or was never confirmed, and that nobody has claimed since. */
-export async function countFailedDeliveries(sql: Sql, accountId: string, days: number): Promise<number> {
+/** Payments created since a time whose delivery was begun but failed or was never confirmed, and that nobody has claimed since. */
+export async function countFailedDeliveries(sql: Sql, accountId: string, from: number): Promise<number> {
   const [row] = await sql<[{ count: number }]>`
     SELECT count(*)::int AS count FROM paid_payments
-    WHERE account_id = ${accountId} AND id >= ${newId('pay', Date.now() - days * DAY_MS)}
+    WHERE account_id = ${accountId} AND id >= ${newId('pay', from * 1000)}
       AND ${hasFailedDelivery(sql)}`
   return row.count
 }
 
 /**
- * Non-empty quarter hours of the last days. The page groups them into days of the reader's time zone; all offsets are multiples of a
+ * Non-empty quarter hours of a period. The page groups them into days of the reader's time zone; all offsets are multiples of a
  * quarter hour. Without a node, only an index is read.
  */
-export async function receivedLately(
+export async function receivedIn(
   sql: Sql,
   accountId: string,
-  { days, nodeId }: { days: number; nodeId?: string | undefined },
+  { from, to, nodeId }: { from: number; to: number; nodeId?: string | undefined },
 ): Promise<ReceivedRow> {
+  const ofNode = nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`
   const [row] = await sql<ReceivedRow[]>`
     WITH received AS (
       SELECT settled_at, amount_sat FROM gateway_payments
-      WHERE account_id = ${accountId} AND settled_at >= now() - ${days} * interval '1 day'
-        ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId} AND id >= ${newId('pay', Date.now() - (days + 1) * DAY_MS)}`}
+      WHERE account_id = ${accountId} AND settled_at >= to_timestamp(${from}) AND settled_at < to_timestamp(${to}) ${ofNode}
+        ${nodeId === undefined ? sql`` : sql`AND id >= ${createdSince(from)} AND id < ${newId('pay', to * 1000 + DAY_MS)}`}
       UNION ALL
       SELECT received_at, amount_sat FROM node_receipts
-      WHERE account_id = ${accountId} AND received_at >= now() - ${days} * interval '1 day'
-        ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
+      WHERE account_id = ${accountId} AND received_at >= to_timestamp(${from}) AND received_at < to_timestamp(${to}) ${ofNode}
     ), quarters AS (
       SELECT unix_seconds(date_bin('15 minutes', settled_at, to_timestamp(0))) AS at, sum(amount_sat) AS sat FROM received GROUP BY 1
     )
