@@ -150,11 +150,14 @@ function filtersOf({ nodeIds, keyIds, from, to, paymentId }: BusyAccount): strin
     ...[...activity, `folded=true&from=${from}&to=${to}`].map((filter) => `/activity?${filter}`),
     ...['', 'kind=usage', 'kind=top_up', `from=${from}&to=${to}`].map((filter) => `/credit?${filter}`),
     ...[1, 7, 30, 90].map((days) => `/credit/usage?from=${since - days * 86_400}`),
-    ...['1', '7', '30'].flatMap((days) => [`/received?days=${days}`, `/received?days=${days}&nodeId=${nodeIds[3]}`]),
+    ...['days=1', 'days=7', 'days=30', `from=${from}&to=${from + 61 * 86_400}`].flatMap((period) => [
+      `/received?${period}`,
+      `/received?${period}&nodeId=${nodeIds[3]}`,
+    ]),
     ...['', `keyId=${keyIds[7]}`, 'statusClass=4', 'route=/v1/gateway/payments', 'requestId=req_9'].map(
       (filter) => `/requests?${filter}`,
     ),
-    '/overview',
+    `/overview?from=${since - 7 * 86_400}`,
     '/nodes',
     '/received/nodes',
     '/key-usage',

@@ -38,7 +38,7 @@ const pathsFor = (query: string, more: Partial<Known> = {}): string[] =>
 describe('palette: what it lists', () => {
   test('without a query, every page and every action, and no data of the account', () => {
     expect(groupsFor('', KNOWN).map(({ name, commands }) => [name, commands.length])).toEqual([
-      ['Pages', 11],
+      ['Pages', 12],
       ['Actions', 8],
     ])
     expect(listed('', { isSandbox: false })).not.toContain('Pages: Try it')

@@ -74,10 +74,13 @@ inBrowser('the overview and nodes', () => {
       await server.sql()`
         UPDATE gateway_payments SET id = ${createdThen}, ask_at = NULL, created_at = ${paidAt}, settled_at = ${paidAt} WHERE id = ${id}`
     }
+    // Earlier months cannot be chosen.
+    await server.sql()`UPDATE nodes SET created_at = ${months[1] ?? now} WHERE id = ${node.id}`
     await earner.want(200, 'POST', `/nodes/${node.id}/stop`, { json: {} })
     const { page } = earner
     await earner.open(`nodes/${node.id}?tab=payments`)
     await page.getByRole('link', { name: 'by day and month' }).click()
+    expect(await page.getByLabel('Month').locator('option').count()).toBe(1 + 3)
     await page.getByLabel('Month').selectOption({ index: 2 })
     await untilText(page.getByTestId('received-total'), '300 sat')
     await untilText(page.getByTestId('received-compared'), '50 % less than in the previous period (600 sat)')

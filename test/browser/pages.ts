@@ -75,7 +75,11 @@ export async function payChallenge(person: Person, challenge: string): Promise<s
 export function pathsOf({ nodeId, stoppedId, paymentId, openId, webhookId }: Furnished): string[] {
   const tabs = ['payments', 'connect', 'invoice', 'send', 'log', 'settings'].map((tab) => `nodes/${nodeId}?tab=${tab}`)
   const node = [`nodes/${nodeId}`, ...tabs, `nodes/${stoppedId}`, `nodes/${stoppedId}?tab=send`]
-  const payments = ['gateway?period=custom&min=1', `gateway/payments/${paymentId}`, `gateway/payments/${openId}`]
+  const payments = [
+    'gateway?period=custom&from=2026-01-01&to=2099-12-31&min=1',
+    `gateway/payments/${paymentId}`,
+    `gateway/payments/${openId}`,
+  ]
   const gateway = ['gateway', 'gateway/try-it', ...payments]
   return [
     '',

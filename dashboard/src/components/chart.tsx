@@ -8,6 +8,9 @@ import { LOCALES } from '../text/locales.ts'
 type Props = { points: { at: number; sat: number }[]; unit: 'hour' | 'day'; label: string }
 
 export const CHART_HEIGHT = 220
+const MOST_LABELS = 8
+/** "09:00 PM", and some space. */
+const LABEL_WIDTH = 90
 
 const HOUR = new Intl.DateTimeFormat(LOCALES, { hour: '2-digit', minute: '2-digit' })
 const DAY = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', day: 'numeric' })
@@ -55,7 +58,7 @@ export default function Chart({ points, unit, label }: Props) {
             ...axis,
             size: 28,
             grid: { show: false },
-            splits: (self) => everyNth(points.length, self.width < 480 ? 4 : 8),
+            splits: (self) => everyNth(points.length, Math.min(MOST_LABELS, Math.floor(self.width / LABEL_WIDTH))),
             values: (_, places) => places.map((one) => (points[one] ? format.format(points[one].at * 1000) : '')),
           },
           {

@@ -6,7 +6,7 @@ import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
 import { receivedInMonthQuery, receivedQuery } from '../api/received.ts'
 import type { Received as ReceivedData } from '../api/types.ts'
 import { bucketName } from '../text/format.ts'
-import { datesOf, lastMonths, type Month, monthName } from '../text/months.ts'
+import { datesOf, lastMonths, type Month, monthName, monthStart } from '../text/months.ts'
 import {
   comparison,
   type Point,
@@ -28,8 +28,8 @@ const HEIGHT = 220
 const Chart = lazy(() => import('./chart.tsx'))
 const NAMES: Record<Span, string> = { day: '24 hours', week: '7 days', month: '30 days' }
 
-/** Of the account, or of one node; lately, or in a month of the calendar. */
-export function Received({ nodeId }: { nodeId?: string }) {
+/** Of the account, or of one node; lately, or in a month of the calendar since it was created. */
+export function Received({ nodeId, since = 0 }: { nodeId?: string; since?: number }) {
   const [stored, setSpan] = useLocalStorage<Span>({ key: 'boltyard-span', defaultValue: 'day', getInitialValueInEffect: false })
   const [month, setMonth] = useState<Month>()
   const span = SPANS.find((one) => one === stored) ?? 'day'
@@ -50,7 +50,7 @@ export function Received({ nodeId }: { nodeId?: string }) {
             }}
             data={SPANS.map((value) => ({ value, label: NAMES[value] }))}
           />
-          <MonthSelect month={month} onChange={setMonth} />
+          <MonthSelect month={month} since={since} onChange={setMonth} />
         </div>
       </div>
       <div className="received-body">
@@ -67,13 +67,15 @@ export function Received({ nodeId }: { nodeId?: string }) {
   )
 }
 
-function MonthSelect({ month, onChange }: { month: Month | undefined; onChange: (month: Month | undefined) => void }) {
-  const now = useNow(900)
+type MonthProps = { month: Month | undefined; since: number; onChange: (month: Month | undefined) => void }
+
+function MonthSelect({ month, since, onChange }: MonthProps) {
+  const months = lastMonths(useNow(900)).filter((one) => monthStart(one, 1) > since)
   return (
     <NativeSelect
       aria-label="Month"
       value={month ?? ''}
-      data={[{ value: '', label: 'Month…' }, ...lastMonths(now).map((one) => ({ value: one, label: monthName(one) }))]}
+      data={[{ value: '', label: 'Month…' }, ...months.map((one) => ({ value: one, label: monthName(one) }))]}
       onChange={({ currentTarget: { value } }) => onChange(value || undefined)}
     />
   )

@@ -48,13 +48,14 @@ const pages = (isSandbox: boolean): Command[] => [
   page('Overview', '/', ['home start']),
   page('Nodes', '/nodes', ['wallets']),
   page('Payments', '/gateway', ['gateway']),
+  page('Paid, got nothing', '/gateway?state=unfulfilled&period=7d', ['customers undelivered refund']),
   // Without play money there is nothing to try.
   ...(isSandbox ? [page('Try it', '/gateway/try-it', ['test purchase gateway 402'])] : []),
   page('API keys', '/developers', ['developers quick start']),
   page('Requests', '/developers/requests', ['developers log api']),
   page('Webhooks', '/developers/webhooks', ['developers events']),
   page('Credit', '/credit', ['top up balance billing usage']),
-  page('Activity', '/activity', ['audit log events']),
+  page('Activity', '/activity', ['audit log events who revoked deleted changed']),
   page('Settings', '/settings', ['account password passkeys two-factor sessions email']),
   { id: 'docs', kind: 'docs', label: 'Documentation', others: ['docs help guide'], act: { kind: 'open', href: '/docs/' } },
 ]

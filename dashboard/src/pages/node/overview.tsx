@@ -31,7 +31,7 @@ export function NodeOverview({ node, me }: Props) {
             <Money node={node} isSandbox={me.isSandbox} />
           </div>
         </section>
-        <Received nodeId={node.id} />
+        <Received nodeId={node.id} since={node.createdAt} />
       </div>
       <section className="card" aria-labelledby="about">
         <h2 id="about">About</h2>

@@ -4,7 +4,6 @@ import { createInvitation, createSignInLink, type OneLink, type OperatorAccount 
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Snippet } from '../../components/snippet.tsx'
-import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { exact } from '../../text/format.ts'
 
@@ -36,8 +35,8 @@ function LinkDialog({ title, verb, create, onClose, children }: DialogProps) {
           </p>
           <Snippet code={link.url} label="Link" wraps />
           <p className="note small">
-            It works once, for anyone who has it, until {exact(link.expiresAt)} (<Time at={link.expiresAt} />
-            ). It is not shown again, but you can create another one.
+            It works once, for anyone who has it, until {exact(link.expiresAt)}. It is not shown again, but you can create another
+            one.
           </p>
           <Group justify="flex-end">
             <CopyButton text={link.url} label="Copy link" withText />
