@@ -6,7 +6,7 @@ import { dialog, heading, inBrowser, newContext, startDashboard, textOf, untilTe
 inBrowser('the operator’s pages', () => {
   let server: Server
   beforeAll(async () => {
-    server = await startDashboard({ OPERATOR_TOKEN: 'x'.repeat(40) })
+    server = await startDashboard({ OPERATOR_TOKEN: 'x'.repeat(40), NODE_PRICE_SAT_PER_DAY: '0' })
   })
 
   test('C86: sign in, give someone access again, give credit once, restore a node, and sign out', async () => {

@@ -5,6 +5,8 @@ import { closeSecrets, dialog, heading, inBrowser, newPerson, readSecrets, start
 
 const PASSWORD = 'correct horse battery'
 
+type Placed = { getBoundingClientRect(): { y: number } }
+
 inBrowser('the settings page', () => {
   let server: Server
   beforeAll(async () => {
@@ -81,6 +83,34 @@ inBrowser('the settings page', () => {
     await off.getByLabel('Recovery code').fill(codes[0] ?? '')
     await off.getByRole('button', { name: 'Turn off' }).click()
     await section.getByRole('button', { name: 'Set up…' }).waitFor()
+  })
+
+  test('dashboard: no button moves away from under the pointer, in whatever order the parts arrive', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const held: (() => void)[] = []
+    await page.route(/\/api\/(security|account\/deletion|auth\/(list-sessions|passkey\/list-user-passkeys))$/, async (route) => {
+      await new Promise<void>((resolve) => held.push(resolve))
+      await route.continue()
+    })
+    await person.open('settings')
+    await expect.poll(() => held.length).toBe(4)
+    const places = () =>
+      page
+        .getByRole('main')
+        .locator('h2, a, button')
+        .evaluateAll((all) =>
+          all.map((one) => `${one.textContent} ${Math.round((one as unknown as Placed).getBoundingClientRect().y)}`),
+        )
+    const seen = [await places()]
+    for (const release of held.toReversed()) {
+      release()
+      await page.waitForTimeout(200)
+      seen.push(await places())
+    }
+    await page.getByRole('button', { name: 'Delete account…' }).waitFor()
+    const last = await places()
+    for (const before of seen) expect(last).toEqual(expect.arrayContaining(before))
   })
 
   test('C88: the email address changes, another session is signed out, and the account is deleted', async () => {

@@ -6,7 +6,6 @@ import { deleteAccount, deletionQuery } from '../../api/settings.ts'
 import type { Me } from '../../api/types.ts'
 import { Amount } from '../../components/amount.tsx'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
-import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
@@ -33,7 +32,6 @@ export function DeleteAccount(props: Props) {
       {!deletion.data && (
         <Problem error={deletion.error} what="It is unknown whether it is possible." onRetry={() => void deletion.refetch()} />
       )}
-      {deletion.isPending && <Loading height={48} />}
       {existing > 0 && (
         <p className="note">
           Not possible yet: the account has {existing === 1 ? 'a node' : `${existing} nodes`}. Delete{' '}

@@ -1,5 +1,5 @@
 import { Button, Group, TextInput } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
+import { queryOptions, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { addPasskey, canUsePasskeys, listPasskeys, removePasskey } from '../../api/auth.ts'
 import { queryClient } from '../../api/queries.ts'
@@ -7,7 +7,6 @@ import { renamePasskey } from '../../api/settings.ts'
 import type { Me, Passkey } from '../../api/types.ts'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
-import { Loading } from '../../components/loading.tsx'
 import { PasskeysElsewhere } from '../../components/people/passkeys-elsewhere.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time } from '../../components/time.tsx'
@@ -16,10 +15,10 @@ import { ConfirmFieldsWithCode, useProofWithCode } from './confirm-fields.tsx'
 
 type User = NonNullable<Me['user']>
 
-const KEY = ['passkeys']
+export const passkeysQuery = queryOptions({ queryKey: ['passkeys'], queryFn: ({ signal }) => listPasskeys(signal) })
 
 export function Passkeys({ user, origins }: { user: User; origins: string[] }) {
-  const passkeys = useQuery({ queryKey: KEY, queryFn: ({ signal }) => listPasskeys(signal) })
+  const passkeys = useQuery(passkeysQuery)
   const [name, setName] = useState('')
   const [isAdding, setAdding] = useState(false)
   const submit = (event: FormEvent) => {
@@ -62,7 +61,6 @@ export function Passkeys({ user, origins }: { user: User; origins: string[] }) {
       {!passkeys.data && (
         <Problem error={passkeys.error} what="Your passkeys could not be loaded." onRetry={() => void passkeys.refetch()} />
       )}
-      {passkeys.isPending && <Loading height={48} />}
       {passkeys.data && passkeys.data.length > 0 && (
         <ul className="rows" aria-label="Passkeys">
           {passkeys.data.map((passkey) => (
@@ -82,7 +80,7 @@ function AddPasskey({ user, name, onDone, onCancel }: AddProps) {
     await addPasskey(name, confirmation.proof())
     onDone()
     announce('Passkey added')
-    await queryClient.invalidateQueries({ queryKey: KEY })
+    await queryClient.invalidateQueries({ queryKey: passkeysQuery.queryKey })
   })
   return (
     <ConfirmDialog
@@ -131,7 +129,7 @@ function RemovePasskey({ user, id, name, onClose }: { user: User; id: string; na
     await removePasskey(id, confirmation.proof())
     onClose()
     announce(`${name} was removed`)
-    await queryClient.invalidateQueries({ queryKey: KEY })
+    await queryClient.invalidateQueries({ queryKey: passkeysQuery.queryKey })
   })
   return (
     <ConfirmDialog
@@ -154,7 +152,7 @@ function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
   const [name, setName] = useState(passkey.name ?? '')
   const rename = useAction(async () => {
     await renamePasskey(passkey.id, name.trim())
-    await queryClient.invalidateQueries({ queryKey: KEY })
+    await queryClient.invalidateQueries({ queryKey: passkeysQuery.queryKey })
     onClose()
     announce('Passkey renamed')
   })

@@ -7,7 +7,6 @@ import { leaveSession } from '../../api/session.ts'
 import { endOtherSessions, endSession, type SeenSession, sessionsQuery } from '../../api/settings.ts'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
-import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
@@ -39,7 +38,6 @@ export function Sessions() {
       {!sessions.data && (
         <Problem error={sessions.error} what="Your sessions could not be loaded." onRetry={() => void sessions.refetch()} />
       )}
-      {sessions.isPending && <Loading height={96} />}
       {listed.length > 0 && (
         <ul className="rows" aria-label="Sessions">
           {listed.map((session) => (

@@ -1,9 +1,11 @@
-import { useSuspenseQuery } from '@tanstack/react-query'
+import { useQueries, useSuspenseQuery } from '@tanstack/react-query'
 import { meQuery } from '../../api/queries.ts'
+import { deletionQuery, securityQuery, sessionsQuery } from '../../api/settings.ts'
 import { Page } from '../../components/layout/page.tsx'
+import { Loading } from '../../components/loading.tsx'
 import { DeleteAccount } from './delete-account.tsx'
 import { Display } from './display.tsx'
-import { Passkeys } from './passkeys.tsx'
+import { Passkeys, passkeysQuery } from './passkeys.tsx'
 import { Password } from './password.tsx'
 import { Sessions } from './sessions.tsx'
 import { TwoFactor } from './two-factor.tsx'
@@ -12,6 +14,10 @@ import { You } from './you.tsx'
 export function SettingsPage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const { user, account } = me
+  // Shown together: if each came when it was loaded, the buttons below it would move away from under the pointer.
+  const isPending = useQueries({ queries: [securityQuery, passkeysQuery, sessionsQuery, deletionQuery] }).some(
+    (one) => one.isPending,
+  )
   // The session has just ended, and the sign-in page is about to be shown.
   if (!user || !account) return null
   return (
@@ -20,10 +26,16 @@ export function SettingsPage() {
         <You user={user} account={account} />
         <Display />
         <Password email={user.email} />
-        <TwoFactor user={user} />
-        <Passkeys user={user} origins={me.origins} />
-        <Sessions />
-        <DeleteAccount user={user} account={account} retentionDays={me.retentionDays} />
+        {isPending ? (
+          <Loading height={900} />
+        ) : (
+          <>
+            <TwoFactor user={user} />
+            <Passkeys user={user} origins={me.origins} />
+            <Sessions />
+            <DeleteAccount user={user} account={account} retentionDays={me.retentionDays} />
+          </>
+        )}
       </div>
     </Page>
   )

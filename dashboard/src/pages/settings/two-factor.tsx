@@ -15,7 +15,6 @@ import { CopyButton } from '../../components/copy-button.tsx'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { SecretsDialog } from '../../components/dialogs/secrets-dialog.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
-import { Loading } from '../../components/loading.tsx'
 import { CodeInput } from '../../components/people/code-input.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { QrCode } from '../../components/qr-code.tsx'
@@ -50,7 +49,6 @@ export function TwoFactor({ user }: { user: NonNullable<Me['user']> }) {
       {!security.data && (
         <Problem error={security.error} what="Its state could not be loaded." onRetry={() => void security.refetch()} />
       )}
-      {security.isPending && <Loading height={48} />}
       {state && !state.isOn && (
         <Group mt="md">
           <span className="status status-idle">Off</span>
