@@ -171,6 +171,27 @@ inBrowser('signing in to the dashboard', () => {
     expect(new URL(page.url()).pathname).toBe('/dashboard/nodes')
   })
 
+  test('dashboard: whoever signs out is not told that the session ended, even if another request is refused first', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    await person.open('settings')
+    const held: (() => void)[] = []
+    await page.route('**/auth/sign-out', async (route) => {
+      const response = await route.fetch()
+      await new Promise<void>((resolve) => held.push(resolve))
+      await route.fulfill({ response })
+    })
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await expect.poll(() => held.length).toBe(1)
+    const refused = page.waitForResponse((response) => response.status() === 401)
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Credit' }).click()
+    await refused
+    for (const release of held) release()
+    await heading(page, 'Sign in').waitFor()
+    expect(new URL(page.url()).search).toBe('')
+    expect(await textOf(page.getByRole('main'))).not.toContain('session')
+  })
+
   test('security 29: signing in always leads to the dashboard, whatever the URL says', async () => {
     const { email } = await newPerson(server)
     const page = await (await newContext()).newPage()

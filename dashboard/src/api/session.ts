@@ -5,6 +5,8 @@ import { meQuery, queryClient } from './queries.ts'
 const HOME = '/dashboard/'
 const MARK = 'boltyard-signed-in'
 let hasEnded = false
+/** While the person signs out: whether a request was refused meanwhile. */
+let leaving: { wasRefused: boolean } | undefined
 
 /** Stored in the browser, so that a person who returns after their session ended is told so. */
 export function noteSignedIn(isSignedIn: boolean): void {
@@ -39,10 +41,30 @@ export function goOn(next?: string): void {
   history.replace(safeNext(next) ?? HOME)
 }
 
+/** Signs out. Requests that are refused before the response arrives do not make it look as if the session had ended by itself. */
+export async function leaveAfter(end: () => Promise<unknown>): Promise<void> {
+  const own = { wasRefused: false }
+  leaving = own
+  try {
+    await end()
+    leaveSession(true)
+  } catch (error) {
+    leaving = undefined
+    if (own.wasRefused) leaveSession()
+    throw error
+  } finally {
+    leaving = undefined
+  }
+}
+
 /** The session ended: go to the sign-in page, and back afterwards unless the person signed out. */
 export function leaveSession(isWanted = false): void {
   const { pathname, search } = window.location
   if (isGate(pathname)) return
+  if (leaving && !isWanted) {
+    leaving.wasRefused = true
+    return
+  }
   queryClient.clear()
   if (isWanted) noteSignedIn(false)
   else hasEnded = true

@@ -12,7 +12,7 @@ import {
 } from '@tabler/icons-react'
 import { Link } from '@tanstack/react-router'
 import { signOut } from '../../api/auth.ts'
-import { leaveSession } from '../../api/session.ts'
+import { leaveAfter } from '../../api/session.ts'
 import type { Me } from '../../api/types.ts'
 import { Problem } from '../problem.tsx'
 import { useAction } from '../use-action.ts'
@@ -53,10 +53,7 @@ export function Navigation() {
 
 /** Below the navigation: who is signed in, and the sign-out button. */
 export function SideFoot({ me }: { me: Me }) {
-  const leave = useAction(async () => {
-    await signOut()
-    leaveSession(true)
-  })
+  const leave = useAction(() => leaveAfter(signOut))
   return (
     <div className="side-foot">
       <div dir="auto">{me.user?.email}</div>

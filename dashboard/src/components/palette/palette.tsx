@@ -4,7 +4,7 @@ import { useSuspenseQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, useEffect, useId, useState } from 'react'
 import { signOut } from '../../api/auth.ts'
 import { meQuery } from '../../api/queries.ts'
-import { leaveSession } from '../../api/session.ts'
+import { leaveAfter } from '../../api/session.ts'
 import { history } from '../../history.ts'
 import { currentUnit, setUnit } from '../../unit.ts'
 import { copyText } from '../copy-button.tsx'
@@ -125,10 +125,7 @@ function useAct(onClose: () => void, onShortcuts: () => void) {
     'switch-theme': () => setColorScheme(isDark ? 'light' : 'dark'),
     'switch-unit': () => setUnit(currentUnit() === 'sat' ? 'btc' : 'sat'),
     'show-shortcuts': onShortcuts,
-    'sign-out': async () => {
-      await signOut()
-      leaveSession(true)
-    },
+    'sign-out': () => leaveAfter(signOut),
   }
   return useAction(async ({ act }: Command) => {
     if (act.kind === 'do') await doing[act.what]()

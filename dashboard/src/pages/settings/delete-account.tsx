@@ -1,7 +1,7 @@
 import { Button, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { leaveSession } from '../../api/session.ts'
+import { leaveAfter } from '../../api/session.ts'
 import { deleteAccount, deletionQuery } from '../../api/settings.ts'
 import type { Me } from '../../api/types.ts'
 import { Amount } from '../../components/amount.tsx'
@@ -74,10 +74,7 @@ function Dialog({ user, account, onCancel }: Props & { onCancel: () => void }) {
   // Fresh: what is lost must be on the screen before the button can be pressed.
   const { data: deletion, isFetchedAfterMount } = useQuery(deletionQuery)
   const [typed, setTyped] = useState('')
-  const remove = useAction(async () => {
-    await deleteAccount(account.name, proof())
-    leaveSession(true)
-  })
+  const remove = useAction(() => leaveAfter(() => deleteAccount(account.name, proof())))
   const creditSat = isFetchedAfterMount ? deletion?.creditSat : undefined
   return (
     <ConfirmDialog

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { signOutEverywhere } from '../../api/auth.ts'
 import { queryClient } from '../../api/queries.ts'
-import { leaveSession } from '../../api/session.ts'
+import { leaveAfter } from '../../api/session.ts'
 import { endOtherSessions, endSession, type SeenSession, sessionsQuery } from '../../api/settings.ts'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
@@ -22,10 +22,7 @@ export function Sessions() {
     announce('All other sessions have been signed out')
     await refresh()
   })
-  const everywhere = useAction(async () => {
-    await signOutEverywhere()
-    leaveSession(true)
-  })
+  const everywhere = useAction(() => leaveAfter(signOutEverywhere))
   // This one first; the server lists the newest first.
   const listed = [...(sessions.data ?? [])].sort((a, b) => Number(b.isCurrent) - Number(a.isCurrent))
   return (
