@@ -49,7 +49,7 @@ export class Received {
 
 function rangeOf({ days, from, to }: Period): { from: number; to: number } {
   if (days !== undefined && from === undefined && to === undefined) {
-    const now = Math.floor(Date.now() / 1000)
+    const now = Math.ceil(Date.now() / 1000)
     // The clock of the database may be ahead of ours.
     return { from: now - daysFor(Number(days)) * DAY_SECONDS, to: now + DAY_SECONDS }
   }

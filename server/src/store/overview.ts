@@ -1,4 +1,4 @@
-import { newId } from '../platform/ids.ts'
+import { idsFrom } from '../platform/ids.ts'
 import type { Sql } from './db.ts'
 import { FIRST_RUN_KEY } from './keys.ts'
 import { isSilent } from './nodes/nodes.ts'
@@ -74,7 +74,7 @@ export async function overviewOf(sql: Sql, accountId: string, from?: number): Pr
  */
 export async function countIssued(sql: Sql, accountId: string, from: number): Promise<number> {
   const [row] = await sql<{ issued: number }[]>`
-    SELECT ((SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${newId('pay', from * 1000)})
+    SELECT ((SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${idsFrom('pay', from)})
             + (SELECT coalesce(sum(count), 0) FROM removed_challenges
                WHERE account_id = ${accountId} AND hour >= to_timestamp(${from})))::int AS issued`
   return row?.issued ?? 0

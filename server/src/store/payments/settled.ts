@@ -1,4 +1,4 @@
-import { newId } from '../../platform/ids.ts'
+import { idsFrom } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
 import { unlistedNodes } from '../nodes/receipts.ts'
 import { hasFailedDelivery, type ShownPayment, shownColumns } from './payments.ts'
@@ -11,7 +11,7 @@ export type ReceivedRow = { now: number; quarterHours: Point[]; unlistedNodes: n
 export type NodeReceivedRow = { nodeId: string; sat: number; count: number }
 export type ReceivedByNodeRow = { now: number; nodes: NodeReceivedRow[]; unlistedNodes: number }
 
-const DAY_MS = 86_400_000
+const DAY_SECONDS = 86_400
 
 /** Newest settlement first. */
 export async function listSettled(sql: Sql, accountId: string, limit: number): Promise<ShownPayment[]> {
@@ -27,7 +27,7 @@ export async function listSettled(sql: Sql, accountId: string, limit: number): P
 export type SettledCounts = { settled: number; paid: number; unclaimed: number }
 
 /** A challenge can be paid for less than a day, so what was received since a time was created since then or in the day before. */
-const createdSince = (from: number): string => newId('pay', from * 1000 - DAY_MS)
+const createdSince = (from: number): string => idsFrom('pay', Math.max(0, from - DAY_SECONDS))
 
 /** Payments received since a time. The validated ones among them are one range of ids, which begin with the time of creation. */
 export async function countSettled(sql: Sql, accountId: string, from: number): Promise<SettledCounts> {
@@ -46,7 +46,7 @@ export async function countSettled(sql: Sql, accountId: string, from: number): P
 export async function countFailedDeliveries(sql: Sql, accountId: string, from: number): Promise<number> {
   const [row] = await sql<[{ count: number }]>`
     SELECT count(*)::int AS count FROM paid_payments
-    WHERE account_id = ${accountId} AND id >= ${newId('pay', from * 1000)}
+    WHERE account_id = ${accountId} AND id >= ${idsFrom('pay', from)}
       AND ${hasFailedDelivery(sql)}`
   return row.count
 }
@@ -65,7 +65,7 @@ export async function receivedIn(
     WITH received AS (
       SELECT settled_at, amount_sat FROM gateway_payments
       WHERE account_id = ${accountId} AND settled_at >= to_timestamp(${from}) AND settled_at < to_timestamp(${to}) ${ofNode}
-        ${nodeId === undefined ? sql`` : sql`AND id >= ${createdSince(from)} AND id < ${newId('pay', to * 1000 + DAY_MS)}`}
+        ${nodeId === undefined ? sql`` : sql`AND id >= ${createdSince(from)} AND id < ${idsFrom('pay', to)}`}
       UNION ALL
       SELECT received_at, amount_sat FROM node_receipts
       WHERE account_id = ${accountId} AND received_at >= to_timestamp(${from}) AND received_at < to_timestamp(${to}) ${ofNode}
