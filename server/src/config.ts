@@ -44,6 +44,8 @@ export type Config = {
         storageSize: string
         /** Undefined: nodes cannot be updated, because their data cannot be copied first. */
         snapshotClass: string | undefined
+        /** The image of this service. Undefined: wallets cannot be moved into and out of volumes. */
+        walletImage: string | undefined
         access: { file: string } | { host: string; port: number }
         /** Only in the sandbox. */
         hub: { host: string; port: number; nodeToken: string; controlToken: string } | undefined
@@ -222,6 +224,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       storageClass: name('NODE_STORAGE_CLASS'),
       storageSize,
       snapshotClass: name('NODE_SNAPSHOT_CLASS'),
+      walletImage: text('WALLET_IMAGE'),
       access: clusterAccess(),
       hub: isSandbox && !isReaper ? sandboxHub() : undefined,
     }

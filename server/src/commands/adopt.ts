@@ -1,38 +1,22 @@
-import { realpathSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Config } from '../config.ts'
-import {
-  type Adoption,
-  type AdoptionDeps,
-  checkAdoption,
-  findAdopted,
-  insertAdopted,
-  materialOf,
-  textsOf,
-} from '../nodes/moving/adopt.ts'
+import { type Adoption, type AdoptionDeps, checkAdoption, findAdopted, insertAdopted, materialOf } from '../nodes/moving/adopt.ts'
 import { markMoved, openAgain, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
-import { hostIdOf } from '../platform/data-dir.ts'
 import { isId } from '../platform/ids.ts'
 import { hiddenDaemons, processesUsing } from '../platform/linux.ts'
 import { checkMasterKey } from '../platform/master-key.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import { sameVersion } from '../platform/versions.ts'
-import { daemonIn } from '../runtimes/process/address.ts'
-import { AdoptedData, type Source } from '../runtimes/process/adopted-data.ts'
-import { versionsOf } from '../runtimes/process/software.ts'
 import { findAccount } from '../store/accounts.ts'
 import type { Database } from '../store/db.ts'
-import { findAnyNode } from '../store/nodes/nodes.ts'
 import { findSetting } from '../store/settings.ts'
-import { requireNoCopyHere } from './copies-here.ts'
-import { withMovingLock } from './moving-lock.ts'
 import { ownMasterKey } from './own-master-key.ts'
 import { faultOf, withRunningStore } from './running-store.ts'
+import { networkOf, type WalletHome, withWalletHome } from './wallet-home.ts'
 
 const USAGE =
-  'usage: adopt DIRECTORY --account ACCOUNT_ID --version VERSION [--name NAME] [--access-mode limited|full] [--start]; for a released node, --version is optional'
+  'usage: adopt DIRECTORY --account ACCOUNT_ID --version VERSION [--name NAME] [--access-mode limited|full] [--start] [--newest]; for a released node, --version is optional'
 
 /**
  * Makes a node of an existing wallet: a phoenixd's data directory, or what `release` has written. The directory is copied and cannot start a
@@ -40,34 +24,32 @@ const USAGE =
  */
 export async function adopt(config: Config, args: string[]): Promise<void> {
   const { directory, options } = readArguments(args)
-  const network = config.software.kind === 'sandbox' ? 'regtest' : config.software.chain
   await withRunningStore(config, (sql) =>
-    withMovingLock(config.dataDir, async () => {
-      const wallet = openWalletDirectory(directory, network)
-      const deps = await depsOf(config, sql)
-      const adoption = adoptionOf(wallet, options, deps.versions, versionThatRan(config.dataDir, wallet))
+    withWalletHome(config, sql, async (home) => {
+      const wallet = openWalletDirectory(directory, networkOf(config))
+      const deps = await depsOf(config, sql, home)
+      const adoption = adoptionOf(wallet, options, deps.versions, home.versionThatRan(wallet))
       const { accountId } = adoption
       if (!isId('acct', accountId) || !(await findAccount(sql, accountId)))
         throw new StartFault(78, `--account: there is no such account`)
-      const data = new AdoptedData(config.dataDir)
-      const existing = (await findAdopted(sql, adoption)) ?? (await move(deps, data, adoption))
+      const existing = (await findAdopted(sql, adoption)) ?? (await move(deps, home, adoption, options.newest ?? false))
       if (existing !== undefined) say(`Already adopted as ${existing}. Nothing was changed.`, directory)
-      data.forget(wallet.lightningId)
+      home.forget(wallet)
     }),
   )
 }
 
-async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): Promise<string | undefined> {
+async function move(deps: AdoptionDeps, home: WalletHome, adoption: Adoption, isNewest: boolean): Promise<string | undefined> {
   const { wallet } = adoption
   await checkAdoption(deps, adoption)
-  const begun = await findBegun(deps.sql, data, wallet)
+  const begun = await home.findBegun(wallet, isNewest)
   if (wallet.movedTo !== undefined && wallet.movedTo !== begun)
     throw new StartFault(78, `${wallet.path} was moved to ${wallet.movedTo} already, which may be in use elsewhere`)
-  requireNoCopyHere(deps.config.dataDir, wallet, begun)
+  await home.requireOnlyCopy(wallet, begun)
   requireUnused(wallet)
-  const nodeId = data.record(wallet.lightningId, wallet, begun)
+  const nodeId = await home.begin(wallet, begun)
   try {
-    return await finish(deps, data, nodeId, adoption)
+    return await finish(deps, home, nodeId, adoption)
   } catch (error) {
     // Even if the database has committed, its answer can be lost.
     const { exitCode, message } = faultOf(error)
@@ -79,14 +61,12 @@ async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): 
   }
 }
 
-async function finish(deps: AdoptionDeps, data: AdoptedData, nodeId: string, adoption: Adoption): Promise<string | undefined> {
+async function finish(deps: AdoptionDeps, home: WalletHome, nodeId: string, adoption: Adoption): Promise<string | undefined> {
   markMoved(adoption.wallet, nodeId)
   const wallet = openAgain(adoption.wallet)
   const material = materialOf(wallet)
-  await data.copy(nodeId, wallet, { from: wallet.opened, names: wallet.databaseFiles, texts: textsOf(wallet, material) })
   // A daemon may have read the seed just before it was replaced.
-  requireUnused(wallet)
-  data.place(nodeId)
+  await home.fill(nodeId, wallet, material, () => requireUnused(wallet))
   const other = await insertAdopted(deps, nodeId, { ...adoption, wallet }, material)
   if (other !== undefined) return other
   crashpoint('adopt: committed')
@@ -98,33 +78,6 @@ async function finish(deps: AdoptionDeps, data: AdoptedData, nodeId: string, ado
   if (notKept.length > 0)
     process.stderr.write(`These settings were not kept, because nodes do not have them: ${notKept.join(', ')}.\n`)
   return undefined
-}
-
-/** The id that an interrupted call has chosen for the node of this wallet. */
-async function findBegun(sql: Database, data: AdoptedData, wallet: WalletDirectory): Promise<string | undefined> {
-  const { nodeId, source } = data.recorded(wallet.lightningId) ?? {}
-  // If there is a node with this id, the call that made it could not remove the record. If an older database does not know the node any more,
-  // its own directory is adopted, under another id.
-  if (nodeId === undefined || !source || (await findAnyNode(sql, nodeId)) || data.isDataOf(nodeId, wallet)) return undefined
-  data.requireNotRun(nodeId)
-  // Another copy may be older. It can be chosen only as long as the first one can still be started, as if nothing had happened.
-  if (!isSame(source, wallet) && isMoved(source, wallet))
-    throw new StartFault(78, `the adoption of this wallet was already begun with ${source.path}; repeat it with that directory`)
-  return nodeId
-}
-
-/** The number of a device may change when the machine is restarted. */
-const isSame = (source: Source, { path, dev, ino }: Source): boolean =>
-  source.ino === ino && (source.dev === dev || source.path === path)
-
-function isMoved(source: Source, { network, seed }: WalletDirectory): boolean {
-  try {
-    const found = openWalletDirectory(source.path, network)
-    return !isSame(source, found) || found.seed !== seed || found.movedTo !== undefined
-  } catch {
-    // It is gone, or no longer a wallet.
-    return true
-  }
 }
 
 function requireUnused({ path, opened }: WalletDirectory): void {
@@ -142,16 +95,16 @@ function requireUnused({ path, opened }: WalletDirectory): void {
     )
 }
 
-async function depsOf(config: Config, sql: Database): Promise<AdoptionDeps> {
+async function depsOf(config: Config, sql: Database, { host, versions }: WalletHome): Promise<AdoptionDeps> {
   const master = ownMasterKey(config)
   if (!master) throw new StartFault(78, 'MASTER_KEY: is not set, and the service has not generated one')
   // The service replaces a check value of the previous key itself.
   const settings = { settingOnce: (name: string) => findSetting(sql, name), replaceSetting: async () => undefined }
   await checkMasterKey(settings, master, undefined)
-  return { sql, config, master, host: hostIdOf(config.dataDir), versions: versionsOf(config.software.versions) }
+  return { sql, config, master, host, versions }
 }
 
-type Options = Partial<Record<'account' | 'version' | 'name' | 'access-mode', string>> & { start?: boolean }
+type Options = Partial<Record<'account' | 'version' | 'name' | 'access-mode', string>> & { start?: boolean; newest?: boolean }
 
 function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[], ran: string | undefined): Adoption {
   const { manifest } = wallet
@@ -183,14 +136,6 @@ function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[
   }
 }
 
-/** Of a directory of a node of this installation, which a restored database may not know. */
-function versionThatRan(dataDir: string, { path }: WalletDirectory): string | undefined {
-  const nodeId = basename(path)
-  if (!isId('node', nodeId) || dirname(path) !== realpathSync(join(dataDir, 'nodes'))) return undefined
-  const last = daemonIn(dataDir, 'nodes', nodeId).read()
-  return last?.restored ?? last?.version
-}
-
 /** The catalog has the oldest first. A version that is not in it cannot be compared. */
 function isSameOrLater(versions: string[], version: string, than: string): boolean {
   const [at, before] = [version, than].map((wanted) => versions.findIndex((one) => sameVersion(one, wanted))) as [number, number]
@@ -203,7 +148,14 @@ function readArguments(args: string[]): { directory: string; options: Options } 
     const { values, positionals } = parseArgs({
       args,
       allowPositionals: true,
-      options: { account: text, version: text, name: text, 'access-mode': text, start: { type: 'boolean' } },
+      options: {
+        account: text,
+        version: text,
+        name: text,
+        'access-mode': text,
+        start: { type: 'boolean' },
+        newest: { type: 'boolean' },
+      },
     })
     const [directory] = positionals
     if (directory !== undefined && positionals.length === 1 && values.account !== undefined) return { directory, options: values }

@@ -4,18 +4,13 @@ import { dirname, join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
 import { MANIFEST, type Manifest, manifestText, parseManifest } from '../nodes/moving/manifest.ts'
-import { markMoved, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
-import { hostIdOf } from '../platform/data-dir.ts'
 import { isId } from '../platform/ids.ts'
-import { processesUsing } from '../platform/linux.ts'
 import { StartFault } from '../platform/start-fault.ts'
-import { exportData } from '../runtimes/process/exported-data.ts'
 import type { Database } from '../store/db.ts'
 import { beginRelease, findReleasable, findWallet, markExported, type ReleasableNode } from '../store/nodes/moving.ts'
-import { requireNoCopyHere } from './copies-here.ts'
-import { withMovingLock } from './moving-lock.ts'
 import { withRunningStore } from './running-store.ts'
+import { type WalletHome, withWalletHome } from './wallet-home.ts'
 
 const POLL_MS = 100
 /** On top of the time that the service gives the node to stop. */
@@ -29,13 +24,13 @@ export async function release(config: Config, args: string[]): Promise<void> {
   const [nodeId, directory] = args
   if (nodeId === undefined || directory === undefined || args.length > 2)
     throw new StartFault(78, 'usage: release NODE_ID DIRECTORY; the directory must not exist yet')
-  await withRunningStore(config, (sql) => withMovingLock(config.dataDir, () => releaseTo(config, sql, nodeId, directory)))
+  await withRunningStore(config, (sql) => withWalletHome(config, sql, (home) => releaseTo(config, sql, home, nodeId, directory)))
 }
 
-async function releaseTo(config: Config, sql: Database, nodeId: string, directory: string): Promise<void> {
+async function releaseTo(config: Config, sql: Database, home: WalletHome, nodeId: string, directory: string): Promise<void> {
   const node = isId('node', nodeId) ? await findReleasable(sql, nodeId) : undefined
   if (!node) throw new StartFault(78, 'there is no such node')
-  const { path } = await walletOf(config, sql, node)
+  await requireReleasable(sql, home, node)
   if (existsSync(directory)) {
     if (!isExportOf(node, directory)) throw new StartFault(78, `${directory} already exists`)
     return exported(sql, node.id, directory)
@@ -43,43 +38,25 @@ async function releaseTo(config: Config, sql: Database, nodeId: string, director
   const parent = dirname(resolve(directory))
   if (!existsSync(parent)) throw new StartFault(78, `${parent} does not exist`)
   // The service removes what it finds beside the data of a node that is gone.
-  if (`${realpathSync(parent)}/`.startsWith(`${realpathSync(config.dataDir)}/`))
+  if (!config.kubernetes && `${realpathSync(parent)}/`.startsWith(`${realpathSync(config.dataDir)}/`))
     throw new StartFault(78, `${directory} is inside DATA_DIR; choose a directory outside`)
   if (node.releasedAt === null) await begin(config, sql, node)
-  const released = await stopped(config, sql, node, path)
-  // Read again: until it stopped, the daemon may have added files, and an update may have changed its version.
-  const wallet = await walletOf(config, sql, released)
-  const releaseId = lastRelease(released)
-  markMoved(wallet, releaseId)
-  await exportData(wallet.opened, directory, releaseId, [...wallet.databaseFiles, 'phoenix.conf'], {
-    'seed.dat': wallet.seed,
-    [MANIFEST]: manifestText(manifestOf(released)),
-  })
+  // Read again: until it stopped, an update may have changed its version.
+  const released = await stopped(config, sql, home, node)
+  await requireReleasable(sql, home, released)
+  await home.writeTo(directory, released, manifestText(manifestOf(released)))
   await exported(sql, node.id, directory)
 }
 
 /** Everything that could refuse a release. */
-async function walletOf(config: Config, sql: Database, node: ReleasableNode): Promise<WalletDirectory> {
-  if (node.host !== hostIdOf(config.dataDir)) throw new StartFault(78, `${node.id} runs on another machine; release it there`)
+async function requireReleasable(sql: Database, home: WalletHome, node: ReleasableNode): Promise<void> {
   if (node.isTreasury) throw new StartFault(78, `${node.id} receives the top-ups of this installation, so it cannot be released`)
   if (node.releasedAt === null && node.deletedAt !== null) throw new StartFault(78, `${node.id} is deleted; undelete it first`)
   if (node.purgingAt !== null) throw new StartFault(78, `${node.id} was released long ago, and its data here is gone`)
   const latest = await findWallet(sql, node.lightningId)
   if (latest?.nodeId !== node.id)
     throw new StartFault(78, `${node.id} came back as ${latest?.nodeId}, whose data is newer; release that`)
-  const wallet = openWalletDirectory(
-    join(config.dataDir, 'nodes', node.id),
-    config.software.kind === 'sandbox' ? 'regtest' : config.software.chain,
-  )
-  if (wallet.lightningId !== node.lightningId) throw new StartFault(78, `${wallet.path} has another seed than ${node.id}`)
-  // The database may have been restored from a backup that is older than the move.
-  if (wallet.movedTo !== undefined && !node.releases.includes(wallet.movedTo))
-    throw new StartFault(
-      78,
-      `${node.id} was moved to ${wallet.movedTo} already, so its data here may be old, which can lose money`,
-    )
-  requireNoCopyHere(config.dataDir, wallet, node.id)
-  return wallet
+  await home.requireReleasable(node)
 }
 
 async function begin(config: Config, sql: Database, node: ReleasableNode): Promise<void> {
@@ -92,11 +69,11 @@ async function begin(config: Config, sql: Database, node: ReleasableNode): Promi
 }
 
 /** The service stops the node. Its data is complete once no process uses it. */
-async function stopped(config: Config, sql: Database, { id }: ReleasableNode, path: string): Promise<ReleasableNode> {
+async function stopped(config: Config, sql: Database, home: WalletHome, { id }: ReleasableNode): Promise<ReleasableNode> {
   const deadline = performance.now() + config.operationTimeoutMs + EXTRA_WAIT_MS
   for (;;) {
     const node = await findReleasable(sql, id)
-    if (node?.operation === null && processesUsing(path).length === 0) {
+    if (node?.operation === null && (await home.isStopped(node))) {
       crashpoint('release: stopped')
       return node
     }

@@ -8,14 +8,15 @@ import { Problem } from '../problems.ts'
 import { type Database, openStore } from '../store/db.ts'
 import { isUpToDate } from '../store/migrate.ts'
 
-/** For commands that work beside the service, which starts and stops the nodes of this machine. */
+/** One may hold a lock while the others work. */
+const MAX_CONNECTIONS = 3
+
+/** For commands that work beside the service, which starts and stops the nodes. */
 export async function withRunningStore<T>(config: Config, work: (sql: Database) => Promise<T>): Promise<T> {
   const { dataDir, store } = config
-  if (config.kubernetes) throw new StartFault(78, 'NODE_RUNTIME: nodes can be moved from and to a machine, not a cluster')
-  if (!existsSync(join(dataDir, 'host.id'))) throw new StartFault(78, `DATA_DIR: no service has run with ${dataDir}`)
-  if (lstatSync(dataDir).uid !== process.getuid?.())
-    throw new StartFault(78, `DATA_DIR: ${dataDir} belongs to another user; run this as the service's own user`)
-  const sql = openStore(store.kind === 'server' ? store.url : await embeddedAddress(dataDir), 2)
+  // On Kubernetes, nothing of the service is on this machine.
+  if (!config.kubernetes) requireOwnDirectory(dataDir)
+  const sql = openStore(store.kind === 'server' ? store.url : await embeddedAddress(dataDir), MAX_CONNECTIONS)
   try {
     if (!(await isUpToDate(sql))) throw new StartFault(78, 'the database has another version; start the service of this version')
     return await work(sql)
@@ -24,6 +25,12 @@ export async function withRunningStore<T>(config: Config, work: (sql: Database) 
   } finally {
     await sql.end()
   }
+}
+
+function requireOwnDirectory(dataDir: string): void {
+  if (!existsSync(join(dataDir, 'host.id'))) throw new StartFault(78, `DATA_DIR: no service has run with ${dataDir}`)
+  if (lstatSync(dataDir).uid !== process.getuid?.())
+    throw new StartFault(78, `DATA_DIR: ${dataDir} belongs to another user; run this as the service's own user`)
 }
 
 /** What the operator is told. */

@@ -4,7 +4,7 @@ import type { NodeMaterial, NodeSpec } from '../nodes/runtime.ts'
 export type ConfLines = (material: NodeMaterial) => string[]
 
 /** Contains all three secrets, because phoenixd appends a missing one to the file, which may be read-only. */
-export function phoenixConf(node: NodeSpec, material: NodeMaterial, confLines: ConfLines): string {
+export function phoenixConf(node: Pick<NodeSpec, 'autoLiquidity'>, material: NodeMaterial, confLines: ConfLines): string {
   const lines = [
     `http-password=${material.password}`,
     `http-password-limited-access=${material.restrictedPassword}`,

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inject } from 'vitest'
+import { SERVER } from '../../../testing/bundles.ts'
 import { imageOf, openTestCluster, SNAPSHOT_CLASS, STORAGE_CLASS, type TestCluster } from '../../../testing/kubernetes/cluster.ts'
 import { grant, rulesIn } from '../../../testing/kubernetes/rights.ts'
 import { silent } from '../../../testing/kubernetes/silent.ts'
@@ -13,17 +14,20 @@ import { NodeCache } from '../../src/runtimes/kubernetes/node-cache.ts'
 import { NodeObjects } from '../../src/runtimes/kubernetes/node-objects.ts'
 import type { Place } from '../../src/runtimes/kubernetes/objects.ts'
 import { Pods } from '../../src/runtimes/kubernetes/pods.ts'
-import { sandboxd } from './crash.ts'
+import { program, sandboxd } from './crash.ts'
 import { temporaryDirectory } from './server.ts'
 
 export const hasNoPlane = (): boolean => inject('kubeconfig') === ''
 
 export const newPlace = ({ namespace }: TestCluster): Place => ({ namespace, installation: randomUUID() })
 
-/** A cluster with images of the sandbox daemon 0.8.0 and 0.9.0; no other image can be pulled. */
+const SERVICE = imageOf('service')
+
+/** A cluster with images of the service and of the sandbox daemon 0.8.0 and 0.9.0; no other image can be pulled. */
 export function openCluster(): Promise<TestCluster> {
   const software = temporaryDirectory()
   const images = new Map(['0.8.0', '0.9.0'].map((version) => [imageOf(version), sandboxd(software, version)]))
+  images.set(SERVICE, program(software, 'service', `exec '${process.execPath}' '${SERVER}' "$@"`))
   return openTestCluster(inject('kubeconfig'), images)
 }
 
@@ -97,6 +101,7 @@ export function replicaEnv({ namespace, hub }: TestCluster, kubeconfig: string):
     NODE_STORAGE_CLASS: STORAGE_CLASS,
     NODE_SNAPSHOT_CLASS: SNAPSHOT_CLASS,
     NODE_CALLBACK_URL: 'http://127.0.0.1:1',
+    WALLET_IMAGE: SERVICE,
     SANDBOX_HUB: `${hub.host}:${hub.port}`,
     SANDBOX_HUB_NODE_TOKEN: hub.nodeToken,
     SANDBOX_HUB_CONTROL_TOKEN: hub.controlToken,

@@ -96,7 +96,7 @@ export async function insertAdopted(
 /** A stopped node costs nothing. Its owner needs credit to start it. */
 const limitsOf = (config: Config, isStarted: boolean) => (isStarted ? config : { ...config, nodePriceSatPerDay: 0 })
 
-const autoLiquidityOf = ({ conf }: WalletDirectory): string => conf.autoLiquidity ?? '2m'
+export const autoLiquidityOf = ({ conf }: WalletDirectory): string => conf.autoLiquidity ?? '2m'
 
 /**
  * Beside the channels, everything with which the directory of the node can itself be adopted or released before the node was ever started.

@@ -1,9 +1,12 @@
 import type { Config } from '../../config.ts'
-import type { Address, AddressOf, NodeMaterial, NodeSpec, Runtime } from '../../nodes/runtime.ts'
+import type { Address, AddressOf, NodeSpec, Runtime } from '../../nodes/runtime.ts'
 import type { Logger } from '../../platform/log.ts'
+import { StartFault } from '../../platform/start-fault.ts'
+import type { ConfLines } from '../phoenix-conf.ts'
 import { accessOfFile, accessOfPod } from './access.ts'
 import { KubernetesClient } from './client.ts'
 import { KubernetesRuntime } from './kubernetes-runtime.ts'
+import { KubernetesWallets } from './moving/wallets.ts'
 import { NodeCache } from './node-cache.ts'
 import { NodeObjects } from './node-objects.ts'
 import { Pods } from './pods.ts'
@@ -35,6 +38,19 @@ export type KubernetesHostOptions = {
 const clientFor = ({ access }: KubernetesConfig): KubernetesClient =>
   new KubernetesClient('file' in access ? accessOfFile(access.file) : accessOfPod(access.host, access.port))
 
+const confLinesFor =
+  ({ hub }: KubernetesConfig, nodeCallbackUrl: string): ConfLines =>
+  ({ controlToken }) =>
+    hub
+      ? [
+          `sandbox-hub=${hub.nodeToken}@${hub.host}:${hub.port}`,
+          // The hub runs in another pod. The node reports the port to the hub, which authenticates with the token.
+          'sandbox-control=0.0.0.0:0',
+          `sandbox-control-token=${controlToken}`,
+          `sandbox-callback=${nodeCallbackUrl}`,
+        ]
+      : []
+
 export type Removal = { remove: (node: NodeSpec) => Promise<void>; close: () => void }
 
 /** For the reaper, whose service account has no other rights. */
@@ -42,6 +58,18 @@ export function openRemoval(kubernetes: KubernetesConfig, installation: string):
   const client = clientFor(kubernetes)
   const objects = new NodeObjects(client, { namespace: kubernetes.namespace, installation })
   return { remove: (node) => removeNode(objects, node), close: () => client.close() }
+}
+
+/** For the commands that move wallets. */
+export function openWallets(config: Config, kubernetes: KubernetesConfig, installation: string): KubernetesWallets {
+  const { namespace, storageClass, storageSize, walletImage: image } = kubernetes
+  if (image === undefined) throw new StartFault(78, 'WALLET_IMAGE: is required to move wallets; it is the image of this service')
+  return new KubernetesWallets({
+    objects: new NodeObjects(clientFor(kubernetes), { namespace, installation }),
+    storage: { storageClass, storageSize },
+    image,
+    confLines: confLinesFor(kubernetes, config.nodeCallbackUrl),
+  })
 }
 
 /** Loaded only with NODE_RUNTIME=kubernetes. */
@@ -53,16 +81,7 @@ export function openKubernetesHost({ config, kubernetes, installation, passwordO
   const pods = new Pods({ client, place, log })
   // A process that only serves needs the addresses of nodes, and has no right to see more.
   const cache = config.role === 'api' ? undefined : new NodeCache(pods, { client, place, log })
-  const confLines = ({ controlToken }: NodeMaterial): string[] =>
-    hub
-      ? [
-          `sandbox-hub=${hub.nodeToken}@${hub.host}:${hub.port}`,
-          // The hub runs in another pod. The node reports the port to the hub, which authenticates with the token.
-          'sandbox-control=0.0.0.0:0',
-          `sandbox-control-token=${controlToken}`,
-          `sandbox-callback=${nodeCallbackUrl}`,
-        ]
-      : []
+  const confLines = confLinesFor(kubernetes, nodeCallbackUrl)
   const runtime = new KubernetesRuntime({
     objects: new NodeObjects(client, place),
     pods,

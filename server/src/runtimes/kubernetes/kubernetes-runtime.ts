@@ -11,22 +11,13 @@ import { crashpoint } from '../../platform/crashpoint.ts'
 import { type ConfLines, phoenixConf } from '../phoenix-conf.ts'
 import { Copies } from './copies.ts'
 import type { NodeObjects } from './node-objects.ts'
-import {
-  annotationsOf,
-  claimOf,
-  EVIDENCE,
-  PATHS,
-  type Storage,
-  secretName,
-  secretOf,
-  statefulSetOf,
-  templateOf,
-} from './objects.ts'
+import { ensureSecret } from './node-secret.ts'
+import { annotationsOf, claimOf, EVIDENCE, PATHS, RELEASED, type Storage, statefulSetOf, templateOf } from './objects.ts'
 import { Observer } from './observer.ts'
 import { isHeld, isTerminating, seemsUnused } from './pod-state.ts'
 import type { Pods } from './pods.ts'
 import { removeNode } from './removal.ts'
-import type { Secret, SeenNode, StatefulSet, Stored } from './types.ts'
+import type { SeenNode, StatefulSet, Stored } from './types.ts'
 
 /** A hung process is killed after this long. Never 0: that would remove the pod's object while the process may still run. */
 const KILL_GRACE_SECONDS = 1
@@ -84,7 +75,10 @@ export class KubernetesRuntime implements Runtime {
     if (statefulSet && statefulSet.spec.replicas !== 0) return
     if (pod && !isHeld(pod)) return
     if (!(await stillMine())) return
-    const secret = await this.#secretFor(node, material)
+    if (claim?.metadata.annotations?.[RELEASED] !== undefined)
+      throw new CannotStart('its wallet was released to another installation')
+    const conf = phoenixConf(node, material, this.#options.confLines)
+    const secret = await ensureSecret(this.#objects, node.id, { seed: material.seed, conf })
     if (!claim) {
       // An empty volume in the place of a lost one would look like an empty wallet.
       if (statefulSet || node.history.version !== null) throw new TryAgain(`the claim ${claimName} is missing`)
@@ -106,23 +100,6 @@ export class KubernetesRuntime implements Runtime {
       await this.#objects.change(node, statefulSet, operations, annotationsOf(node))
     }
     crashpoint('process: spawned')
-  }
-
-  /** The Secret with exactly these files. A Secret is immutable, so a changed configuration gets a new one. */
-  async #secretFor(node: NodeSpec, material: NodeMaterial): Promise<string> {
-    const { client, place } = this.#objects
-    const conf = phoenixConf(node, material, this.#options.confLines)
-    for (let number = 0; ; number++) {
-      const name = secretName(node.id, number)
-      const wanted = secretOf(place, node.id, name, { seed: material.seed, conf })
-      const path = PATHS.secrets(place.namespace)
-      const found = (await client.get<Secret>(`${path}/${name}`)) ?? (await client.create(path, wanted))
-      // Another process created it between the two calls.
-      if (!found) throw new TryAgain(`the Secret ${name} has just been created`)
-      if (found.data?.['seed.dat'] !== wanted.data['seed.dat'])
-        throw new CannotStart(`its Secret ${name} contains a different seed`)
-      if (found.data['phoenix.conf'] === wanted.data['phoenix.conf']) return name
-    }
   }
 
   async stop(node: NodeSpec): Promise<void> {

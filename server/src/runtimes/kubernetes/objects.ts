@@ -16,18 +16,23 @@ export const FENCE = 'boltyard.dev/fence'
 export const RESTORED = 'boltyard.dev/restored'
 /** On a claim: the claim that has taken its place. */
 export const REPLACED_BY = 'boltyard.dev/replaced-by'
+/** On a claim: the wallet that it was made for, by its Lightning id, and the digest of that wallet's files. */
+export const WALLET = 'boltyard.dev/wallet'
+export const DIGEST = 'boltyard.dev/digest'
+/** On a claim: the release with which its wallet has left. No daemon may ever run on it again. */
+export const RELEASED = 'boltyard.dev/released'
 /** More often than any node is rolled back. Annotations that were changed by hand can form a circle. */
 export const MAX_REPLACED = 100
 
-const DATA = '/phoenix/.phoenix'
-const SECRETS = '/run/phoenix'
+export const DATA = '/phoenix/.phoenix'
+export const SECRETS = '/run/phoenix'
 const USER = 1000
 /** How long phoenixd may take to shut down. A deleted node must be gone within 60 s. */
 const TERMINATION_SECONDS = 45
 const NODE_ID = 'boltyard.dev/node-id'
 const CLUSTER = 'boltyard.dev/cluster'
-const APP = { 'app.kubernetes.io/name': 'phoenixd' }
-const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'boltyard' }
+export const APP = { 'app.kubernetes.io/name': 'phoenixd' }
+export const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'boltyard' }
 
 /** The installation and its namespace. */
 export type Place = { namespace: string; installation: string }
@@ -133,12 +138,31 @@ export function statefulSetOf(place: Place, node: NodeSpec, launch: Launch): Sta
   return { apiVersion: 'apps/v1', kind: 'StatefulSet', metadata, spec }
 }
 
+export const CONTAINER_SECURITY = {
+  readOnlyRootFilesystem: true,
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['ALL'] },
+}
+export const POD_SECURITY = {
+  serviceAccountName: 'node',
+  automountServiceAccountToken: false,
+  enableServiceLinks: false,
+  securityContext: {
+    runAsNonRoot: true,
+    runAsUser: USER,
+    runAsGroup: USER,
+    fsGroup: USER,
+    fsGroupChangePolicy: 'OnRootMismatch',
+    seccompProfile: { type: 'RuntimeDefault' },
+  },
+}
+const lostAfter = (key: string) => ({ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 })
+
 /**
  * No liveness and no startup probe: phoenixd's port opens only after it has reached its peer, so a peer outage would restart every node.
  * The readiness probe connects without a request, because every route requires a password.
  */
 export function templateOf(place: Place, nodeId: string, launch: Launch): PodTemplate {
-  const lostAfter = (key: string) => ({ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 })
   const container = {
     name: 'phoenixd',
     image: launch.image,
@@ -151,7 +175,7 @@ export function templateOf(place: Place, nodeId: string, launch: Launch): PodTem
     ],
     env: [{ name: 'PHOENIX_DATADIR', value: DATA }],
     ports: [{ name: 'http', containerPort: PORT }],
-    securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+    securityContext: CONTAINER_SECURITY,
     resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '512Mi' } },
     readinessProbe: { tcpSocket: { port: PORT }, periodSeconds: 10 },
     // The end of the log of a container that failed becomes part of the pod's status. It is the reason that the node's owner sees.
@@ -164,25 +188,15 @@ export function templateOf(place: Place, nodeId: string, launch: Launch): PodTem
     ],
   }
   const spec = {
-    serviceAccountName: 'node',
-    automountServiceAccountToken: false,
-    enableServiceLinks: false,
+    ...POD_SECURITY,
     terminationGracePeriodSeconds: TERMINATION_SECONDS,
-    securityContext: {
-      runAsNonRoot: true,
-      runAsUser: USER,
-      runAsGroup: USER,
-      fsGroup: USER,
-      fsGroupChangePolicy: 'OnRootMismatch',
-      seccompProfile: { type: 'RuntimeDefault' },
-    },
     containers: [container],
     volumes: [
       { name: 'data', persistentVolumeClaim: { claimName: launch.claim } },
       { name: 'secret', secret: { secretName: launch.secret, defaultMode: 0o440 } },
       { name: 'temporary', emptyDir: {} },
     ],
-    tolerations: [lostAfter('node.kubernetes.io/not-ready'), lostAfter('node.kubernetes.io/unreachable')],
+    tolerations: ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].map(lostAfter),
     topologySpreadConstraints: [
       {
         maxSkew: 1,

@@ -3,6 +3,7 @@ import { type NodeSpec, TryAgain } from '../../nodes/runtime.ts'
 import { crashpoint } from '../../platform/crashpoint.ts'
 import type { KubernetesClient } from './client.ts'
 import { Refused } from './client.ts'
+import { removeVolumeSet } from './moving/volume.ts'
 import type { NodeObjects } from './node-objects.ts'
 import { KEEP, PATHS, type Place, secretName, selectorOf } from './objects.ts'
 import type { Claim, Resource, Secret, Snapshot, Stored } from './types.ts'
@@ -15,7 +16,8 @@ export async function removeNode(objects: NodeObjects, node: NodeSpec): Promise<
   const { client, place } = objects
   const { statefulSet, pod } = await objects.read(node.id)
   if (pod || (statefulSet && statefulSet.spec.replicas !== 0)) throw new Error('a pod is still using the data to be removed')
-  // The StatefulSet is deleted first, so that nothing can start a pod on the data that is being removed.
+  // The StatefulSets are deleted first, so that nothing can start a pod on the data that is being removed.
+  await removeVolumeSet(objects, node.id)
   if (statefulSet) await client.delete(statefulSet, objects.statefulSetPath(node.id))
   for (const snapshot of await snapshotsOf(client, place, node.id))
     await client.delete(snapshot, objects.snapshotPath(snapshot.metadata.name))

@@ -1,5 +1,5 @@
 import { logActivity } from '../activity.ts'
-import type { Sql } from '../db.ts'
+import type { Database, Sql } from '../db.ts'
 import { columns, type NodeRow } from './nodes.ts'
 import { beginOperation } from './operations.ts'
 
@@ -30,6 +30,15 @@ export async function findWallet(sql: Sql, lightningId: string): Promise<KnownWa
 /** Held until the end of the transaction: of two processes that adopt the same wallet, the second one finds the node of the first. */
 export async function lockWallet(sql: Sql, lightningId: string): Promise<void> {
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`wallet ${lightningId}`}, 0))`
+}
+
+/** Across all machines: one wallet of the installation is moved at a time. The lock ends with the connection, so no crash can leave it. */
+export async function withMovesLocked<T>(sql: Database, work: () => Promise<T>): Promise<'locked' | { result: T }> {
+  return sql.begin(async (transaction) => {
+    const [lock] = await transaction<{ isOurs: boolean }[]>`
+      SELECT pg_try_advisory_xact_lock(hashtextextended('moving a wallet', 0)) AS "isOurs"`
+    return lock?.isOurs ? { result: await work() } : 'locked'
+  })
 }
 
 export type Release = { releaseId: string; operationId: string; timeoutMs: number }

@@ -1,0 +1,46 @@
+import type { Config } from '../config.ts'
+import type { Network } from '../nodes/lightning-id.ts'
+import type { WalletDirectory } from '../nodes/moving/wallet-directory.ts'
+import type { NodeMaterial } from '../nodes/runtime.ts'
+import type { Database } from '../store/db.ts'
+import type { ReleasableNode } from '../store/nodes/moving.ts'
+
+/** Where this installation keeps the wallets of its nodes. Every call can be repeated, and refuses with one line for the operator. */
+export type WalletHome = {
+  host: string
+  /** What this installation can run, oldest first. */
+  versions: string[]
+  /** One wallet is adopted or released at a time. Refused before anything is changed. */
+  withLock: <T>(work: () => Promise<T>) => Promise<T>
+  /** Of a directory of a node of this installation, which a restored database may not know. */
+  versionThatRan: (wallet: WalletDirectory) => string | undefined
+  /** The id that an interrupted adoption has chosen for the node of this wallet. Refuses another copy, which may be older. */
+  findBegun: (wallet: WalletDirectory, isNewest: boolean) => Promise<string | undefined>
+  /** Refuses if a node that the database does not know has this wallet: its data is newer than that of any copy. */
+  requireOnlyCopy: (wallet: WalletDirectory, begun: string | undefined) => Promise<void>
+  /** Records the id of the node, before the source is changed. */
+  begin: (wallet: WalletDirectory, begun: string | undefined) => Promise<string>
+  /** Puts the data where the node will look for it. `check` is called once everything is copied, and before it counts. */
+  fill: (nodeId: string, wallet: WalletDirectory, material: NodeMaterial, check: () => void) => Promise<void>
+  /** Once the node exists. */
+  forget: (wallet: WalletDirectory) => void
+  /** Everything here that could refuse a release. */
+  requireReleasable: (node: ReleasableNode) => Promise<void>
+  isStopped: (node: ReleasableNode) => Promise<boolean>
+  /** No daemon can start here any more, and the directory has the wallet. */
+  writeTo: (directory: string, node: ReleasableNode, manifest: string) => Promise<void>
+  close: () => void
+}
+
+export const networkOf = ({ software }: Config): Network => (software.kind === 'sandbox' ? 'regtest' : software.chain)
+
+export async function withWalletHome<T>(config: Config, sql: Database, work: (home: WalletHome) => Promise<T>): Promise<T> {
+  const home = config.kubernetes
+    ? await (await import('./wallets-on-kubernetes.ts')).walletsOnKubernetes(config, config.kubernetes, sql)
+    : (await import('./wallets-on-machine.ts')).walletsOnMachine(config, sql)
+  try {
+    return await home.withLock(() => work(home))
+  } finally {
+    home.close()
+  }
+}
