@@ -191,13 +191,18 @@ test('the server’s environment goes from main to config.ts and nowhere else, e
   ])
 })
 
-test('C30: node material, including the full password, is opened only by the node host for the runtime, never on a request path', () => {
+test('C30: node material, including the full password, is opened only for the runtime and for a release, never on a request path', () => {
   const naming = (pattern: RegExp): string[] =>
     files
       .filter(({ path, text }) => path.startsWith('server/src/') && pattern.test(text))
       .map(({ path }) => path.replace('server/src/', ''))
       .sort()
-  expect(naming(/\b(openMaterial|findMaterial)\b/)).toEqual(['node-host.ts', 'nodes/material.ts', 'store/nodes/secrets.ts'])
+  expect(naming(/\b(openMaterial|findMaterial)\b/)).toEqual([
+    'commands/wallets-on-kubernetes.ts',
+    'node-host.ts',
+    'nodes/material.ts',
+    'store/nodes/secrets.ts',
+  ])
   expect(naming(/'node material'/)).toEqual(['nodes/material.ts', 'nodes/reseal.ts'])
 })
 

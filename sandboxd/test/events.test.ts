@@ -332,10 +332,10 @@ describe('webhooks', () => {
   })
 
   describe('go only to the callback, and to loopback if enabled', () => {
-    const elsewhere =
-      Object.values(networkInterfaces())
-        .flat()
-        .find((address) => address?.family === 'IPv4' && !address.internal)?.address ?? '192.0.2.1'
+    const own = Object.values(networkInterfaces())
+      .flat()
+      .find((address) => address?.family === 'IPv4' && !address.internal)?.address
+    const elsewhere = own ?? '192.0.2.1'
     const decimal = elsewhere.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
     let everywhere: Receiver
     let guarded: TestNode
@@ -433,17 +433,22 @@ describe('webhooks', () => {
       expect(hashesAt(here)).toEqual([paymentHash])
     })
 
-    test("the service's callback may have any address, but no other origin at that address is called", async () => {
-      const service = await receiver(undefined, '0.0.0.0')
-      const conf = { 'sandbox-callback': `http://${elsewhere}:${service.port}/any/path` }
-      const node = await new TestNode({ hub, conf }).start()
-      const paymentHash = await paidInvoice(node, { webhookUrl: `http://${elsewhere}:${service.port}/internal/settled/1` })
-      await eventually(() => hashesAt(service).length > 0, 'the call')
-      expect([hashesAt(service), service.calls[0]?.path]).toEqual([[paymentHash], '/internal/settled/1'])
-      await paidInvoice(node, { webhookUrl: `http://${elsewhere}:${everywhere.port}/` })
-      await eventually(() => /webhook failure: /.test(readText(join(node.dataDir, 'phoenix.log'))), 'the failure in the log')
-      expect(everywhere.calls).toEqual([])
-    })
+    if (own === undefined)
+      process.stderr.write('\n### SKIPPED: a callback at an address beside loopback: this machine has none ###\n\n')
+    test.skipIf(own === undefined)(
+      "the service's callback may have any address, but no other origin at that address is called",
+      async () => {
+        const service = await receiver(undefined, '0.0.0.0')
+        const conf = { 'sandbox-callback': `http://${elsewhere}:${service.port}/any/path` }
+        const node = await new TestNode({ hub, conf }).start()
+        const paymentHash = await paidInvoice(node, { webhookUrl: `http://${elsewhere}:${service.port}/internal/settled/1` })
+        await eventually(() => hashesAt(service).length > 0, 'the call')
+        expect([hashesAt(service), service.calls[0]?.path]).toEqual([[paymentHash], '/internal/settled/1'])
+        await paidInvoice(node, { webhookUrl: `http://${elsewhere}:${everywhere.port}/` })
+        await eventually(() => /webhook failure: /.test(readText(join(node.dataDir, 'phoenix.log'))), 'the failure in the log')
+        expect(everywhere.calls).toEqual([])
+      },
+    )
 
     test.each([301, 302, 303, 307, 308])('a redirect (%i) is not followed', async (status) => {
       const target = await receiver()

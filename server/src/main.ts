@@ -8,7 +8,7 @@ import { startReaper, startService } from './service.ts'
 async function main([name, ...args]: string[]): Promise<void> {
   if (!isSupportedPlatform()) throw new StartFault(78, 'Boltyard requires Linux: it depends on /proc and flock')
   if (name === undefined) return serve()
-  if (name === 'serve-volume') return (await import('./commands/serve-volume.ts')).serveVolume(args)
+  if (name === 'serve-volume') return (await import('./commands/serve-volume.ts')).serveVolume(args, process.env.PHOENIX_DATADIR)
   if (asksForHelp([name, ...args])) return void process.stdout.write(HELP)
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (!command)

@@ -33,6 +33,7 @@ describe.skipIf(reason !== undefined)('the chart on a real cluster', () => {
   let url: string
   let boltyard: Boltyard
   let nodeId: string
+  let password: string
 
   const kubectl = (...args: string[]): Promise<string> => cluster.run('kubectl', ...args)
   const shell = (script: string): Promise<string> => cluster.run('bash', '-euo', 'pipefail', '-c', script)
@@ -99,6 +100,16 @@ describe.skipIf(reason !== undefined)('the chart on a real cluster', () => {
     expect([delivered.status, await delivered.text()]).toEqual([200, 'a joke'])
     expect((await visit({ authorization })).status).toBe(402)
   }
+  /** Through the service, with the password that its owner has. */
+  const balance = async (): Promise<number> => {
+    const headers = { authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` }
+    const answer = await eventually(async () => {
+      const got = await fetch(`${url}/n/${nodeId}/getbalance`, { headers })
+      if (!got.ok) throw new Error(`${got.status} ${await got.text()}`)
+      return (await got.json()) as { balanceSat: number }
+    }, 'the balance')
+    return answer.balanceSat
+  }
   /** Every container has been replaced or restarted and is ready again. */
   const rolledOut = async (): Promise<void> => {
     for (const part of ['controller', 'api', 'hub', 'reaper'])
@@ -155,8 +166,9 @@ describe.skipIf(reason !== undefined)('the chart on a real cluster', () => {
     const account = await operator('/accounts', { name: 'me', creditSat: 10_000 })
     const { key } = await operator(`/accounts/${account.id}/keys`, { name: 'test', scopes: ['nodes:write', 'gateway:write'] })
     boltyard = new Boltyard({ apiKey: key, baseUrl: `${url}/v1`, maxRetries: 10 })
-    const { node } = await boltyard.nodes.create({ name: 'shop' })
+    const { node, credentials } = await boltyard.nodes.create({ name: 'shop' })
     nodeId = node.id
+    password = credentials.password
     await boltyard.nodes.waitUntilReady(nodeId)
     await sell()
   })
@@ -221,6 +233,33 @@ describe.skipIf(reason !== undefined)('the chart on a real cluster', () => {
     const images = await kubectl('-n', 'boltyard', 'get', 'deployments', '-o', 'jsonpath={..image}')
     expect(new Set(images.split(' '))).toEqual(new Set([`${SERVICE_IMAGE}:${NEXT_RELEASE}`]))
     expect((await podOf(nodeId)).metadata.uid).toBe(before.metadata.uid)
+  })
+
+  test('C90, C91: a node is released and adopted again as in docs/operations.md, and has its money', async () => {
+    explainFailure()
+    const before = await balance()
+    expect(before).toBeGreaterThan(0)
+    const pod = await shell(`${command(/pod=\$\(kubectl .*\)/)}; echo "$pod"`)
+    const inPod = (script: string): Promise<string> => shell(`pod=${pod.trim()}; ${script}`)
+    for (const pattern of [
+      /kubectl .* release node_… \S+/,
+      /kubectl -n boltyard cp "\$pod:\/tmp\/out" kiosk/,
+      /kubectl .* rm -r \/tmp\/out/,
+    ])
+      await inPod(command(pattern).replace('node_…', nodeId))
+    await expect(podOf(nodeId)).rejects.toThrow('NotFound')
+    for (const pattern of [
+      /kubectl -n boltyard cp kiosk \S+/,
+      /kubectl .* adopt \/tmp\/kiosk --account acct_…/,
+      /kubectl .* rm -r \/tmp\/kiosk/,
+    ])
+      await inPod(command(pattern).replace(' --account acct_…', ''))
+    const [node] = await boltyard.nodes.list()
+    nodeId = node?.id ?? ''
+    expect(node).toMatchObject({ name: 'shop', status: 'stopped' })
+    expect((await boltyard.nodes.start(nodeId)).status).toBe('ready')
+    expect(await balance()).toBe(before)
+    await sell()
   })
 
   test('C26: a deleted node is gone, and its claim and Secret are kept', async () => {

@@ -10,13 +10,15 @@ import { StartFault } from '../platform/start-fault.ts'
 import { sameVersion } from '../platform/versions.ts'
 import { findAccount } from '../store/accounts.ts'
 import type { Database } from '../store/db.ts'
+import { findWallet } from '../store/nodes/moving.ts'
 import { findSetting } from '../store/settings.ts'
 import { ownMasterKey } from './own-master-key.ts'
 import { faultOf, withRunningStore } from './running-store.ts'
-import { networkOf, type WalletHome, withWalletHome } from './wallet-home.ts'
+import { networkOf, type WalletHome } from './wallet-home.ts'
+import { withWalletHome } from './wallets.ts'
 
 const USAGE =
-  'usage: adopt DIRECTORY --account ACCOUNT_ID --version VERSION [--name NAME] [--access-mode limited|full] [--start] [--newest]; for a released node, --version is optional'
+  'usage: adopt DIRECTORY [--account ACCOUNT_ID] --version VERSION [--name NAME] [--access-mode limited|full] [--start] [--newest]; for a released node, --version is optional, and so is --account if it comes back'
 
 /**
  * Makes a node of an existing wallet: a phoenixd's data directory, or what `release` has written. The directory is copied and cannot start a
@@ -28,8 +30,8 @@ export async function adopt(config: Config, args: string[]): Promise<void> {
     withWalletHome(config, sql, async (home) => {
       const wallet = openWalletDirectory(directory, networkOf(config))
       const deps = await depsOf(config, sql, home)
-      const adoption = adoptionOf(wallet, options, deps.versions, home.versionThatRan(wallet))
-      const { accountId } = adoption
+      const accountId = options.account ?? (await accountBefore(sql, wallet))
+      const adoption = adoptionOf(wallet, accountId, options, deps.versions, home.versionThatRan(wallet))
       if (!isId('acct', accountId) || !(await findAccount(sql, accountId)))
         throw new StartFault(78, `--account: there is no such account`)
       const existing = (await findAdopted(sql, adoption)) ?? (await move(deps, home, adoption, options.newest ?? false))
@@ -106,7 +108,20 @@ async function depsOf(config: Config, sql: Database, { host, versions }: WalletH
 
 type Options = Partial<Record<'account' | 'version' | 'name' | 'access-mode', string>> & { start?: boolean; newest?: boolean }
 
-function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[], ran: string | undefined): Adoption {
+/** A wallet that comes back belongs to the account that it was released from, for example after this installation was moved. */
+async function accountBefore(sql: Database, { lightningId }: WalletDirectory): Promise<string> {
+  const known = await findWallet(sql, lightningId)
+  if (!known) throw new StartFault(78, '--account: is required, because this wallet was never here')
+  return known.accountId
+}
+
+function adoptionOf(
+  wallet: WalletDirectory,
+  accountId: string,
+  options: Options,
+  versions: string[],
+  ran: string | undefined,
+): Adoption {
   const { manifest } = wallet
   const accessMode = options['access-mode'] ?? manifest?.accessMode ?? 'limited'
   if (accessMode !== 'limited' && accessMode !== 'full') throw new StartFault(78, '--access-mode: must be limited or full')
@@ -127,7 +142,7 @@ function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[
       `--version: ${wallet.path} last ran ${JSON.stringify(ran)}; give that one, or a later one in NODE_VERSIONS`,
     )
   return {
-    accountId: options.account ?? '',
+    accountId,
     wallet,
     version,
     name: options.name ?? manifest?.name,
@@ -158,7 +173,7 @@ function readArguments(args: string[]): { directory: string; options: Options } 
       },
     })
     const [directory] = positionals
-    if (directory !== undefined && positionals.length === 1 && values.account !== undefined) return { directory, options: values }
+    if (directory !== undefined && positionals.length === 1) return { directory, options: values }
   } catch {
     // an unknown option, or one without its value
   }

@@ -6,7 +6,7 @@ Commands, with the same environment as the service:
   migrate                      bring the database of DATABASE_URL up to date, and exit
   backup FILE                  write a consistent copy of the database; - for standard output
   restore FILE                 fill an empty database from a backup; - for standard input
-  adopt DIRECTORY --account ACCOUNT_ID --version VERSION [--name NAME] [--access-mode limited|full] [--start]
+  adopt DIRECTORY [--account ACCOUNT_ID] --version VERSION [--name NAME] [--access-mode limited|full] [--start] [--newest]
                                take over an existing phoenixd, or a released node
   release NODE_ID DIRECTORY    move a node out, for another installation to adopt
 

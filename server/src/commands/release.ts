@@ -10,7 +10,8 @@ import { StartFault } from '../platform/start-fault.ts'
 import type { Database } from '../store/db.ts'
 import { beginRelease, findReleasable, findWallet, markExported, type ReleasableNode } from '../store/nodes/moving.ts'
 import { withRunningStore } from './running-store.ts'
-import { type WalletHome, withWalletHome } from './wallet-home.ts'
+import type { WalletHome } from './wallet-home.ts'
+import { withWalletHome } from './wallets.ts'
 
 const POLL_MS = 100
 /** On top of the time that the service gives the node to stop. */

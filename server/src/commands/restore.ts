@@ -74,6 +74,6 @@ async function refuseNodesOfMachines(sql: Sql): Promise<void> {
   if (count > 0)
     throw new StartFault(
       78,
-      `${count} nodes in this backup run on a machine, and nodes cannot be moved to a cluster: delete or release them there, then make a new backup`,
+      `${count} nodes in this backup run on a machine: release them there, make a new backup, and adopt them here once it is restored`,
     )
 }

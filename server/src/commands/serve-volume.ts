@@ -5,13 +5,12 @@ import { StartFault } from '../platform/start-fault.ts'
 import { passwordIn, volumeServer } from '../runtimes/kubernetes/moving/volume-server.ts'
 
 /** Not for operators: it runs in a pod of the cluster while `adopt` or `release` moves a wallet, until it is told to stop. */
-export async function serveVolume(args: string[]): Promise<void> {
+export async function serveVolume(args: string[], directory: string | undefined): Promise<void> {
   const text = { type: 'string' } as const
   const { values } = parseArgs({
     args,
     options: { 'http-bind-ip': text, 'http-bind-port': text, conf: text, writable: { type: 'boolean' } },
   })
-  const { PHOENIX_DATADIR: directory } = process.env
   if (directory === undefined || values.conf === undefined) throw new StartFault(78, 'serve-volume: runs only in a pod of a node')
   const password = passwordIn(readFileSync(values.conf, 'utf8'))
   const server = volumeServer({ directory, password, isWritable: values.writable ?? false })

@@ -2,7 +2,6 @@ import type { Config } from '../config.ts'
 import type { Network } from '../nodes/lightning-id.ts'
 import type { WalletDirectory } from '../nodes/moving/wallet-directory.ts'
 import type { NodeMaterial } from '../nodes/runtime.ts'
-import type { Database } from '../store/db.ts'
 import type { ReleasableNode } from '../store/nodes/moving.ts'
 
 /** Where this installation keeps the wallets of its nodes. Every call can be repeated, and refuses with one line for the operator. */
@@ -33,14 +32,3 @@ export type WalletHome = {
 }
 
 export const networkOf = ({ software }: Config): Network => (software.kind === 'sandbox' ? 'regtest' : software.chain)
-
-export async function withWalletHome<T>(config: Config, sql: Database, work: (home: WalletHome) => Promise<T>): Promise<T> {
-  const home = config.kubernetes
-    ? await (await import('./wallets-on-kubernetes.ts')).walletsOnKubernetes(config, config.kubernetes, sql)
-    : (await import('./wallets-on-machine.ts')).walletsOnMachine(config, sql)
-  try {
-    return await home.withLock(() => work(home))
-  } finally {
-    home.close()
-  }
-}

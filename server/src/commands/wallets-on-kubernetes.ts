@@ -19,7 +19,8 @@ import type { WalletHome } from './wallet-home.ts'
 
 /** Every node has a volume in the cluster, and its seed in the database and in a Secret. */
 export async function walletsOnKubernetes(config: Config, kubernetes: KubernetesConfig, sql: Database): Promise<WalletHome> {
-  if (!(await hasSetting(sql, 'installation'))) throw new StartFault(78, 'DATABASE_URL: no service has run with this database')
+  if (!(await hasSetting(sql, 'installation')))
+    throw new StartFault(78, 'DATABASE_URL: no service has run on Kubernetes with this database')
   const host = (await findSetting(sql, 'installation')).toString('utf8')
   const wallets = openWallets(config, kubernetes, host)
   const keys = [ownMasterKey(config), config.previousMasterKey && masterKeyOf(config.previousMasterKey)].filter(

@@ -235,7 +235,7 @@ describe('C70: refused with one line, and nothing changes', () => {
       'is not one of those',
       (directory) => [directory, '--account', owner.accountId, '--version', '0.9.0'],
     ],
-    ['no account', 'usage: adopt', (directory) => [directory, ...VERSION]],
+    ['no account', '--account: is required, because this wallet was never here', (directory) => [directory, ...VERSION]],
     ['an unknown account', 'no such account', (directory) => [directory, '--account', 'acct_00000000000000000000', ...VERSION]],
     ['an unknown option', 'usage: adopt', (directory) => [directory, '--account', owner.accountId, ...VERSION, '--force']],
     [
@@ -256,7 +256,7 @@ describe('C70: refused with one line, and nothing changes', () => {
     expect(contentsOf(whole)).toEqual(before)
   })
 
-  test('an installation on Kubernetes', async () => {
+  test('the database of a machine, on Kubernetes', async () => {
     const [cluster, before] = [
       { NODE_RUNTIME: 'kubernetes', KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: '1' },
       contentsOf(whole),
@@ -271,7 +271,7 @@ describe('C70: refused with one line, and nothing changes', () => {
       expect(run(args, env)).toEqual({
         code: 78,
         stdout: '',
-        stderr: expect.stringMatching(/^NODE_RUNTIME: [^\n]+ not a cluster\n$/),
+        stderr: expect.stringMatching(/^DATABASE_URL: no service has run on Kubernetes with this database\n$/),
       })
     expect(contentsOf(whole)).toEqual(before)
   })

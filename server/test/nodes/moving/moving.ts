@@ -13,9 +13,10 @@ export type Outcome = { code: number | null; signal: NodeJS.Signals | null; stde
 
 /** One of the program's commands beside a running service. With a crash point, it dies there as if by kill -9. */
 export async function command(yard: Yard, args: string[], crashAt?: string, env = {}): Promise<Outcome> {
+  const store = yard.env.DATABASE_URL === undefined ? yard.sharedStoreEnv : {}
   const program = crashAt === undefined ? SERVER : CRASHING_SERVER
   const child = spawn(process.execPath, [program, ...args], {
-    env: { PATH: process.env.PATH, DATA_DIR: yard.dataDir, ...yard.sharedStoreEnv, ...yard.env, ...env, CRASH_AT: crashAt },
+    env: { PATH: process.env.PATH, DATA_DIR: yard.dataDir, ...store, ...yard.env, ...env, CRASH_AT: crashAt },
     stdio: ['ignore', 'inherit', 'pipe'],
   })
   let stderr = ''

@@ -31,6 +31,7 @@ export function volumeTemplateOf(nodeId: string, { image, claim, secret, isWrita
   const container = {
     name: 'volume',
     image,
+    imagePullPolicy: 'IfNotPresent',
     args: [
       'serve-volume',
       '--http-bind-ip=0.0.0.0',
