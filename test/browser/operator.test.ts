@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
 import { signUp } from '../../server/test/support/dashboard.ts'
 import type { Server } from '../../server/test/support/server.ts'
@@ -86,5 +87,56 @@ inBrowser('the operator’s pages', () => {
     await page.getByRole('button', { name: 'Sign out' }).click()
     await token.waitFor()
     expect(await page.content()).not.toContain(ann.email)
+  })
+
+  const enterAsOperator = async (): Promise<Page> => {
+    const page = await (await newContext()).newPage()
+    await page.goto(`${server.url}/dashboard/operator`)
+    await page.getByRole('textbox', { name: 'Operator token' }).fill(server.operatorToken)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await heading(page, 'Accounts').waitFor()
+    return page
+  }
+
+  test('C86: someone who has an account is not invited: the field says so, until another address is entered', async () => {
+    const ann = await signUp(server)
+    const page = await enterAsOperator()
+    await page.getByRole('button', { name: 'Invite someone…' }).click()
+    const inviting = dialog(page, 'Invite someone')
+    const field = inviting.getByLabel('Email address')
+    await field.fill(ann.email)
+    await inviting.getByRole('button', { name: 'Create invitation link' }).click()
+    await untilText(inviting.getByRole('alert'), /^This person already has an account\. Use “Give access…” on it in the list\.$/)
+    expect(await field.getAttribute('aria-invalid')).toBe('true')
+    await field.fill('someone.new@example.com')
+    await inviting.getByRole('alert').waitFor({ state: 'detached' })
+    await inviting.getByRole('button', { name: 'Create invitation link' }).click()
+    await untilText(inviting, 'Send this link to someone.new@example.com.')
+  })
+
+  test('C86: if the address got an account since, whoever opens the invitation is told to sign in, not to use another', async () => {
+    const email = 'twice.invited@example.com'
+    const invite = async (): Promise<string> => (await server.operator('POST', '/invitations', { json: { email } })).json().url
+    const links = [await invite(), await invite(), await invite()]
+    const opened = await Promise.all(
+      [0, 1].map(async (place) => {
+        const page = await (await newContext()).newPage()
+        await page.goto(links[place] ?? '')
+        await page.getByLabel('Password', { exact: true }).fill('correct horse battery')
+        return page
+      }),
+    )
+    const advice = /twice\.invited@example\.com already has an account.* Sign in\. .* ask the operator for a sign-in link\./
+    for (const [place, page] of opened.entries()) {
+      await page.getByRole('button', { name: 'Continue' }).click()
+      await heading(page, place === 0 ? 'Overview' : 'You already have an account').waitFor()
+      if (place > 0) await untilText(page.getByRole('main'), advice)
+    }
+    const late = await (await newContext()).newPage()
+    await late.goto(links[2] ?? '')
+    await heading(late, 'You already have an account').waitFor()
+    expect(await textOf(late.getByRole('main'))).toMatch(advice)
+    await late.getByRole('link', { name: 'Sign in' }).click()
+    await heading(late, 'Sign in').waitFor()
   })
 })

@@ -51,5 +51,5 @@ export const createInvitation = operation({
   operationId: 'createInvitation',
   summary: 'Create an invitation to sign up',
   body: InviteParams,
-  errors: [],
+  errors: ['account_exists'],
 })

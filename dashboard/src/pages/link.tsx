@@ -80,6 +80,18 @@ function Unusable({ error }: { error: unknown }) {
   )
 }
 
+/** An address has one account, and this link is for no other address. */
+function HasAccount({ email }: { email: string }) {
+  return (
+    <Gate title="You already have an account">
+      <p>
+        <bdi>{email}</bdi> already has an account, so you do not need this invitation. <TextLink to="/sign-in">Sign in</TextLink>.
+        If you cannot sign in, ask the operator for a sign-in link.
+      </p>
+    </Gate>
+  )
+}
+
 function Accept({ token, info }: { token: string; info: LinkInfo }) {
   const now = useNow()
   const [email, setEmail] = useState(info.email ?? '')
@@ -96,6 +108,8 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
     event.preventDefault()
     void accept.run()
   }
+  const isTaken = accept.error instanceof ApiError && accept.error.details.reason === 'email_taken'
+  if (info.email !== null && (info.hasAccount || isTaken)) return <HasAccount email={info.email} />
   return (
     <Gate title={TITLES[info.kind]}>
       <p className="small dim">
@@ -129,7 +143,11 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
               passwordLabel={info.needsPassword ? 'Password' : 'New password'}
             />
           )}
-          <Problem error={accept.error} what="The link was not accepted." {...nextOf(accept.error)} />
+          <Problem
+            error={accept.error}
+            what="The link was not accepted."
+            {...(isTaken ? { next: 'Use another email address. The link is still valid.' } : {})}
+          />
           <Button type="submit" fullWidth loading={accept.isPending}>
             {info.kind === 'sign-in' && !info.needsPassword ? 'Sign in' : 'Continue'}
           </Button>
@@ -138,8 +156,3 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
     </Gate>
   )
 }
-
-const nextOf = (error: unknown) =>
-  error instanceof ApiError && error.details.reason === 'email_taken'
-    ? { next: 'Use another email address. The link is still valid.' }
-    : {}

@@ -1,10 +1,12 @@
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
+import { ApiError } from '../../api/client.ts'
 import { createInvitation, createSignInLink, type OneLink, type OperatorAccount } from '../../api/operator.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Snippet } from '../../components/snippet.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { explain } from '../../text/explanations.ts'
 import { exact } from '../../text/format.ts'
 
 type DialogProps = {
@@ -13,6 +15,8 @@ type DialogProps = {
   create: () => Promise<OneLink>
   onClose: () => void
   children: ReactNode
+  /** Says itself what is wrong with the address. */
+  emailField?: (refusal: string | undefined) => ReactNode
 }
 
 /** Speaks of the link that was created: since the page was loaded, the account may have got an owner. */
@@ -23,9 +27,10 @@ export function whatNext({ kind, email }: Pick<OneLink, 'kind' | 'email'>): stri
 }
 
 /** The link exists only here: it is not stored, and a new one can be made at any time. */
-function LinkDialog({ title, verb, create, onClose, children }: DialogProps) {
+function LinkDialog({ title, verb, create, onClose, children, emailField }: DialogProps) {
   const [link, setLink] = useState<OneLink | null>(null)
   const make = useAction(async () => setLink(await create()))
+  const isTaken = make.error instanceof ApiError && make.error.code === 'account_exists'
   return (
     <Modal opened onClose={onClose} title={title} size="lg" closeOnClickOutside={link === null} closeOnEscape={link === null}>
       {link ? (
@@ -53,8 +58,9 @@ function LinkDialog({ title, verb, create, onClose, children }: DialogProps) {
         >
           <Stack gap="md">
             {children}
+            {emailField?.(isTaken ? explain(make.error).why : undefined)}
             <Problem
-              error={make.error}
+              error={isTaken ? null : make.error}
               what="No link was created."
               again="If a link was created, nobody has it, and it expires in a day. Try again."
             />
@@ -116,20 +122,24 @@ export function InviteDialog({ isOff, onClose }: { isOff: boolean; onClose: () =
       verb="Create invitation link"
       create={() => createInvitation(address === '' ? undefined : address)}
       onClose={onClose}
+      emailField={(refusal) => (
+        <TextInput
+          label="Email address (optional)"
+          description="If you enter one, the link only works for this address."
+          type="email"
+          autoComplete="off"
+          value={email}
+          onChange={(event) => setEmail(event.currentTarget.value)}
+          error={refusal}
+          errorProps={{ role: 'alert' }}
+        />
+      )}
     >
       <p>
         This creates a link with which someone new can sign up and gets an account of their own. The service sends no email: you
         pass the link on yourself. For someone who already has an account, use “Give access” in the list.
       </p>
       {isOff && <p className="note small">Invitations are turned off: the service runs with REGISTRATION=off.</p>}
-      <TextInput
-        label="Email address (optional)"
-        description="If you enter one, the link only works for this address."
-        type="email"
-        autoComplete="off"
-        value={email}
-        onChange={(event) => setEmail(event.currentTarget.value)}
-      />
     </LinkDialog>
   )
 }
