@@ -114,6 +114,26 @@ inBrowser('the operator’s pages', () => {
     await untilText(inviting, 'Send this link to someone.new@example.com.')
   })
 
+  test('C86: an invitation says who can use it, for one address and for any; its field has the focus', async () => {
+    const page = await enterAsOperator()
+    for (const [typed, said] of [
+      [
+        'Bound@Example.com',
+        /Send this link to bound@example\.com\..* It works once, and only to sign up with this address, until /,
+      ],
+      ['', /Send this link to the person you invite\..* It works once, for anyone who has it, until /],
+    ] as const) {
+      await page.getByRole('button', { name: 'Invite someone…' }).click()
+      const inviting = dialog(page, 'Invite someone')
+      await expect.poll(() => page.evaluate('document.activeElement.type')).toBe('email')
+      await page.keyboard.type(typed)
+      await page.keyboard.press('Enter')
+      await untilText(inviting, said)
+      await inviting.getByRole('button', { name: 'Done' }).click()
+      await inviting.waitFor({ state: 'detached' })
+    }
+  })
+
   test('C86: if the address got an account since, whoever opens the invitation is told to sign in, not to use another', async () => {
     const email = 'twice.invited@example.com'
     const invite = async (): Promise<string> => (await server.operator('POST', '/invitations', { json: { email } })).json().url

@@ -26,6 +26,10 @@ export function whatNext({ kind, email }: Pick<OneLink, 'kind' | 'email'>): stri
   return email === null ? 'Send this link to the person you invite.' : `Send this link to ${email}.`
 }
 
+/** We verify no address, so an invitation for one is bound to it, but not to who reads its mail. */
+const forWhom = ({ kind, email }: Pick<OneLink, 'kind' | 'email'>): string =>
+  kind === 'invitation' && email !== null ? 'and only to sign up with this address' : 'for anyone who has it'
+
 /** The link exists only here: it is not stored, and a new one can be made at any time. */
 function LinkDialog({ title, verb, create, onClose, children, emailField }: DialogProps) {
   const [link, setLink] = useState<OneLink | null>(null)
@@ -40,8 +44,7 @@ function LinkDialog({ title, verb, create, onClose, children, emailField }: Dial
           </p>
           <Snippet code={link.url} label="Link" wraps />
           <p className="note small">
-            It works once, for anyone who has it, until {exact(link.expiresAt)}. It is not shown again, but you can create another
-            one.
+            It works once, {forWhom(link)}, until {exact(link.expiresAt)}. It is not shown again, but you can create another one.
           </p>
           <Group justify="flex-end">
             <CopyButton text={link.url} label="Copy link" withText />
@@ -125,9 +128,10 @@ export function InviteDialog({ isOff, onClose }: { isOff: boolean; onClose: () =
       emailField={(refusal) => (
         <TextInput
           label="Email address (optional)"
-          description="If you enter one, the link only works for this address."
+          description="If you enter one, only this address can sign up with the link."
           type="email"
           autoComplete="off"
+          data-autofocus
           value={email}
           onChange={(event) => setEmail(event.currentTarget.value)}
           error={refusal}
