@@ -31,9 +31,13 @@ inBrowser('the operator’s pages', () => {
     const rows = page.getByRole('list', { name: 'Accounts' }).getByRole('listitem')
     await expect.poll(() => rows.count()).toBe(1)
     await rows.getByRole('button', { name: /^Give access to / }).click()
-    await page.getByRole('button', { name: 'Create sign-in link' }).click()
     const giving = dialog(page, /^Give access to /)
-    await untilText(giving, /Send this link to person\d+@example\.com.*It works once.* until \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC\./)
+    await untilText(giving, 'Using the link turns off their two-factor sign-in, if it is on.')
+    await page.getByRole('button', { name: 'Create sign-in link' }).click()
+    await untilText(
+      giving,
+      /Send this link to person\d+@example\.com\. Whoever has it can sign in as person.*It works once.* until \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC\./,
+    )
     const link = await textOf(giving.locator('pre'))
     expect(link).toMatch(/\/dashboard\/link#[\w-]{43}$/)
     await giving.getByRole('button', { name: 'Done' }).click()

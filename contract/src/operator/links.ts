@@ -9,7 +9,7 @@ export const SignInLink = named(
     expiresAt: timestamp('When it stops working.'),
     kind: Type.Enum(['sign-in', 'claim', 'invitation'], {
       description:
-        '`sign-in`: it signs in the owner of the account, whoever opens it. `claim`: the account has no owner; whoever opens it becomes the owner. `invitation`: a new account.',
+        '`sign-in`: it signs in the owner of the account, whoever uses it. `claim`: the account has no owner; whoever uses it becomes the owner. `invitation`: a new account.',
     }),
     email: nullable(
       text('Whom it signs in, or the only address that can sign up with the invitation; null if the person chooses one.'),

@@ -21,8 +21,8 @@ type DialogProps = {
 
 /** Speaks of the link that was created: since the page was loaded, the account may have got an owner. */
 export function whatNext({ kind, email }: Pick<OneLink, 'kind' | 'email'>): string {
-  if (kind === 'sign-in') return `Send this link to ${email}. Whoever opens it is signed in as ${email}.`
-  if (kind === 'claim') return 'Send this link to the future owner. Whoever opens it becomes the owner.'
+  if (kind === 'sign-in') return `Send this link to ${email}. Whoever has it can sign in as ${email}.`
+  if (kind === 'claim') return 'Send this link to the future owner. Whoever uses it becomes the owner.'
   return email === null ? 'Send this link to the person you invite.' : `Send this link to ${email}.`
 }
 
@@ -96,20 +96,25 @@ export function AccessDialog({ account, onClose }: { account: OperatorAccount; o
       onClose={onClose}
     >
       {email ? (
-        <p>
-          This creates a link that signs in <strong dir="auto">{email}</strong> without a password and lets them set a new one.
-          The service sends no email: you pass the link on yourself.
-        </p>
+        <>
+          <p>
+            This creates a link with which <strong dir="auto">{email}</strong> can sign in without a password and set a new one.
+            The service sends no email: you pass the link on yourself.
+          </p>
+          <p className="note">
+            Using the link turns off their two-factor sign-in, if it is on. They can set it up again in their settings.
+          </p>
+        </>
       ) : (
         <p>
-          This account has no owner yet. Whoever opens the link becomes its owner, with an email address and password of their
+          This account has no owner yet. Whoever uses the link becomes its owner, with an email address and password of their
           choice. The service sends no email: you pass the link on yourself.
         </p>
       )}
       {account.isTreasury && (
         <p className="note">
-          <strong>This account receives what people pay for credit.</strong> Whoever opens the link controls its node and the
-          money on it.
+          <strong>This account receives what people pay for credit.</strong> Whoever uses the link controls its node and the money
+          on it.
         </p>
       )}
     </LinkDialog>
