@@ -96,7 +96,8 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
   const now = useNow()
   const [email, setEmail] = useState(info.email ?? '')
   const [password, setPassword] = useState('')
-  const [wantsPassword, setWantsPassword] = useState(info.needsPassword)
+  // Most people ask for a sign-in link because they forgot their password, and would need another link next time.
+  const [wantsPassword, setWantsPassword] = useState(true)
   const accept = useAction(async () => {
     const credentials = wantsPassword ? { password } : {}
     const address = info.kind === 'sign-in' && !info.needsPassword ? {} : { email: email.trim() }
@@ -128,8 +129,8 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
         <Stack gap="md">
           {!info.needsPassword && (
             <Checkbox
-              label="Also set a new password"
-              description="All other sessions end."
+              label="Set a new password"
+              description="All other sessions end. Untick this to sign in and keep the password that you have."
               checked={wantsPassword}
               onChange={(event) => setWantsPassword(event.currentTarget.checked)}
             />
