@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
 import { signUp } from '../../server/test/support/dashboard.ts'
 import type { Server } from '../../server/test/support/server.ts'
-import { dialog, heading, inBrowser, newContext, startDashboard, textOf, untilText } from './harness.ts'
+import { dialog, heading, inBrowser, newContext, newPerson, startDashboard, textOf, untilText } from './harness.ts'
 
 inBrowser('the operator’s pages', () => {
   let server: Server
@@ -101,6 +101,18 @@ inBrowser('the operator’s pages', () => {
     await heading(page, 'Accounts').waitFor()
     return page
   }
+
+  test('C86: where no node is deleted or needs attention, the picture does not ask to create one', async () => {
+    const page = await enterAsOperator()
+    const nobody = await newPerson(server)
+    await nobody.open('nodes')
+    const asksToCreate = await nobody.page.locator('.empty .art').innerHTML()
+    for (const place of ['deleted', 'nodes?state=failed']) {
+      await page.goto(`${server.url}/dashboard/operator/${place}`)
+      await page.getByText(/^No (deleted node is kept|node needs attention)/).waitFor()
+      expect(await page.locator('.empty .art').innerHTML()).not.toBe(asksToCreate)
+    }
+  })
 
   test('C86: someone who has an account is not invited: the field says so, until another address is entered', async () => {
     const ann = await signUp(server)
