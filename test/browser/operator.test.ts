@@ -10,6 +10,27 @@ inBrowser('the operator’s pages', () => {
     server = await startDashboard({ OPERATOR_TOKEN: 'x'.repeat(40), NODE_PRICE_SAT_PER_DAY: '0' })
   })
 
+  const enterAsOperator = async (): Promise<Page> => {
+    const page = await (await newContext()).newPage()
+    await page.goto(`${server.url}/dashboard/operator`)
+    await page.getByRole('textbox', { name: 'Operator token' }).fill(server.operatorToken)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await heading(page, 'Accounts').waitFor()
+    return page
+  }
+
+  test('C86: where no node is deleted or needs attention, the picture does not ask to create one', async () => {
+    const page = await enterAsOperator()
+    const nobody = await newPerson(server)
+    await nobody.open('nodes')
+    const asksToCreate = await nobody.page.locator('.empty .art').innerHTML()
+    for (const place of ['deleted', 'nodes?state=failed']) {
+      await page.goto(`${server.url}/dashboard/operator/${place}`)
+      await page.getByText(/^No (deleted node is kept|node needs attention)/).waitFor()
+      expect(await page.locator('.empty .art').innerHTML()).not.toBe(asksToCreate)
+    }
+  })
+
   test('C86: sign in, give someone access again, give credit once, restore a node, and sign out', async () => {
     const ann = await signUp(server)
     await signUp(server)
@@ -91,27 +112,6 @@ inBrowser('the operator’s pages', () => {
     await page.getByRole('button', { name: 'Sign out' }).click()
     await token.waitFor()
     expect(await page.content()).not.toContain(ann.email)
-  })
-
-  const enterAsOperator = async (): Promise<Page> => {
-    const page = await (await newContext()).newPage()
-    await page.goto(`${server.url}/dashboard/operator`)
-    await page.getByRole('textbox', { name: 'Operator token' }).fill(server.operatorToken)
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await heading(page, 'Accounts').waitFor()
-    return page
-  }
-
-  test('C86: where no node is deleted or needs attention, the picture does not ask to create one', async () => {
-    const page = await enterAsOperator()
-    const nobody = await newPerson(server)
-    await nobody.open('nodes')
-    const asksToCreate = await nobody.page.locator('.empty .art').innerHTML()
-    for (const place of ['deleted', 'nodes?state=failed']) {
-      await page.goto(`${server.url}/dashboard/operator/${place}`)
-      await page.getByText(/^No (deleted node is kept|node needs attention)/).waitFor()
-      expect(await page.locator('.empty .art').innerHTML()).not.toBe(asksToCreate)
-    }
   })
 
   test('C86: someone who has an account is not invited: the field says so, until another address is entered', async () => {

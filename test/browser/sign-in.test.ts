@@ -100,7 +100,6 @@ inBrowser('signing in to the dashboard', () => {
     await page.goto(url)
     await heading(page, 'Sign in with your link').waitFor()
     await page.getByText(`For ${email}.`).waitFor()
-    await page.getByRole('checkbox', { name: 'Set a new password' }).waitFor()
 
     const elsewhere = await (await newContext()).newPage()
     await elsewhere.goto(`${server.url}/dashboard/sign-in`)
@@ -117,7 +116,9 @@ inBrowser('signing in to the dashboard', () => {
       return page
     }
     const declined = await follow()
-    await declined.getByRole('checkbox', { name: 'Set a new password' }).uncheck()
+    const box = declined.getByRole('checkbox', { name: 'Set a new password' })
+    expect(await box.isChecked()).toBe(true)
+    await box.uncheck()
     expect(await declined.getByLabel('New password', { exact: true }).count()).toBe(0)
     await declined.getByRole('button', { name: 'Sign in', exact: true }).click()
     await heading(declined, 'Overview').waitFor()
