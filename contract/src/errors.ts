@@ -21,6 +21,7 @@ export const ERRORS = {
   operation_in_progress: [409, 'The same request, or another operation on this node, is still running.'],
   idempotency_conflict: [409, 'This `Idempotency-Key` was already used with a different body.'],
   limit_reached: [409, 'A limit on nodes, keys, webhooks, replayed events, open invoices or releases has been reached.'],
+  account_exists: [409, 'The invited person already has an account. Create a sign-in link for it instead.'],
   already_redeemed: [409, 'The payment was already redeemed, by another `requestId` or without one.'],
   delivery_in_progress: [409, 'Another `requestId` holds the delivery. Try again after `Retry-After`.'],
   terms_mismatch: [

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { periodName, rangeName, rangeOf } from '../src/text/periods.ts'
+import { periodName, periodOfMonth, rangeName, rangeOf } from '../src/text/periods.ts'
 
 const zone = process.env.TZ
 afterEach(() => {
@@ -28,6 +28,18 @@ test('dashboard: “last month” says which one, in the viewer’s time zone', 
   expect(periodName('month', now)).toBe('This month (October)')
   expect(periodName('last-month', now)).toBe('Last month (September)')
   expect(periodName('7d', now)).toBe('Last 7 days')
+})
+
+test('dashboard: this month and the last one go by their names, others by dates, with the same payments', () => {
+  process.env.TZ = 'America/Los_Angeles'
+  // Still October there.
+  const now = new Date('2026-11-01T03:00:00Z')
+  const period = (month: string) => periodOfMonth(month, at('2026-11-01T03:00:00Z'))
+  expect(period('2026-10')).toEqual({ period: 'month' })
+  expect(period('2026-09')).toEqual({ period: 'last-month' })
+  expect(period('2026-08')).toEqual({ period: 'custom', from: '2026-08-01', to: '2026-08-31' })
+  expect(period('2025-10')).toEqual({ period: 'custom', from: '2025-10-01', to: '2025-10-31' })
+  expect(rangeOf('last-month', {}, now)).toEqual(rangeOf('custom', { from: '2026-09-01', to: '2026-09-30' }, now))
 })
 
 test('dashboard: half a period has one end, and nonsense has none', () => {

@@ -1,6 +1,16 @@
 import { beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../server/test/support/server.ts'
-import { closeSecrets, dialog, inBrowser, newPerson, openKeyDialog, readSecrets, startDashboard, untilText } from './harness.ts'
+import {
+  closeSecrets,
+  dialog,
+  inBrowser,
+  newPerson,
+  openKeyDialog,
+  readSecrets,
+  startDashboard,
+  textOf,
+  untilText,
+} from './harness.ts'
 
 inBrowser('the page of API keys and the log of requests', () => {
   let server: Server
@@ -62,5 +72,23 @@ inBrowser('the page of API keys and the log of requests', () => {
     await rows.getByRole('button').press('Enter')
     const details = dialog(page, 'Request')
     await untilText(details, /GET \/v1\/nodes\/\{nodeId\}.*404.*node_not_found.*no node with this id.*my-request.*Store/)
+  })
+
+  test('dashboard: a search that only a revoked key matches says what became of it, and not that no key matches', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    for (let index = 0; index < 9; index++) {
+      const { id } = await person.want(201, 'POST', '/keys', { json: { name: `Server ${index}`, scopes: [] } })
+      if (index === 8) await person.want(204, 'DELETE', `/keys/${id}`)
+    }
+    await person.open('developers')
+    const main = page.getByRole('main')
+    await page.getByLabel('Find a key').fill('server 8')
+    await untilText(main, 'Server 8 was revoked. Who revoked it?')
+    expect(await textOf(main)).not.toContain('No key matches')
+    await page.getByLabel('Find a key').fill('till')
+    await untilText(main, 'No key matches this search. Revoked keys are not listed.')
+    await main.getByRole('button', { name: 'Show all keys' }).click()
+    await page.getByRole('button', { name: 'Edit Server 0' }).waitFor()
   })
 })

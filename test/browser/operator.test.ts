@@ -1,12 +1,34 @@
+import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
 import { signUp } from '../../server/test/support/dashboard.ts'
 import type { Server } from '../../server/test/support/server.ts'
-import { dialog, heading, inBrowser, newContext, startDashboard, textOf, untilText } from './harness.ts'
+import { dialog, heading, inBrowser, newContext, newPerson, startDashboard, textOf, untilText } from './harness.ts'
 
 inBrowser('the operator’s pages', () => {
   let server: Server
   beforeAll(async () => {
     server = await startDashboard({ OPERATOR_TOKEN: 'x'.repeat(40), NODE_PRICE_SAT_PER_DAY: '0' })
+  })
+
+  const enterAsOperator = async (): Promise<Page> => {
+    const page = await (await newContext()).newPage()
+    await page.goto(`${server.url}/dashboard/operator`)
+    await page.getByRole('textbox', { name: 'Operator token' }).fill(server.operatorToken)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await heading(page, 'Accounts').waitFor()
+    return page
+  }
+
+  test('C86: where no node is deleted or needs attention, the picture does not ask to create one', async () => {
+    const page = await enterAsOperator()
+    const nobody = await newPerson(server)
+    await nobody.open('nodes')
+    const asksToCreate = await nobody.page.locator('.empty .art').innerHTML()
+    for (const place of ['deleted', 'nodes?state=failed']) {
+      await page.goto(`${server.url}/dashboard/operator/${place}`)
+      await page.getByText(/^No (deleted node is kept|node needs attention)/).waitFor()
+      expect(await page.locator('.empty .art').innerHTML()).not.toBe(asksToCreate)
+    }
   })
 
   test('C86: sign in, give someone access again, give credit once, restore a node, and sign out', async () => {
@@ -30,9 +52,13 @@ inBrowser('the operator’s pages', () => {
     const rows = page.getByRole('list', { name: 'Accounts' }).getByRole('listitem')
     await expect.poll(() => rows.count()).toBe(1)
     await rows.getByRole('button', { name: /^Give access to / }).click()
-    await page.getByRole('button', { name: 'Create sign-in link' }).click()
     const giving = dialog(page, /^Give access to /)
-    await untilText(giving, /Send this link to person\d+@example\.com.*It works once.* until \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC\./)
+    await untilText(giving, 'Using the link turns off their two-factor sign-in, if it is on.')
+    await page.getByRole('button', { name: 'Create sign-in link' }).click()
+    await untilText(
+      giving,
+      /Send this link to person\d+@example\.com\. Whoever has it can sign in as person.*It works once.* until \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC\./,
+    )
     const link = await textOf(giving.locator('pre'))
     expect(link).toMatch(/\/dashboard\/link#[\w-]{43}$/)
     await giving.getByRole('button', { name: 'Done' }).click()
@@ -86,5 +112,67 @@ inBrowser('the operator’s pages', () => {
     await page.getByRole('button', { name: 'Sign out' }).click()
     await token.waitFor()
     expect(await page.content()).not.toContain(ann.email)
+  })
+
+  test('C86: someone who has an account is not invited: the field says so, until another address is entered', async () => {
+    const ann = await signUp(server)
+    const page = await enterAsOperator()
+    await page.getByRole('button', { name: 'Invite someone…' }).click()
+    const inviting = dialog(page, 'Invite someone')
+    const field = inviting.getByLabel('Email address')
+    await field.fill(ann.email)
+    await inviting.getByRole('button', { name: 'Create invitation link' }).click()
+    await untilText(inviting.getByRole('alert'), /^This person already has an account\. Use “Give access…” on it in the list\.$/)
+    expect(await field.getAttribute('aria-invalid')).toBe('true')
+    await field.fill('someone.new@example.com')
+    await inviting.getByRole('alert').waitFor({ state: 'detached' })
+    await inviting.getByRole('button', { name: 'Create invitation link' }).click()
+    await untilText(inviting, 'Send this link to someone.new@example.com.')
+  })
+
+  test('C86: an invitation says who can use it, for one address and for any; its field has the focus', async () => {
+    const page = await enterAsOperator()
+    for (const [typed, said] of [
+      [
+        'Bound@Example.com',
+        /Send this link to bound@example\.com\..* It works once, and only to sign up with this address, until /,
+      ],
+      ['', /Send this link to the person you invite\..* It works once, for anyone who has it, until /],
+    ] as const) {
+      await page.getByRole('button', { name: 'Invite someone…' }).click()
+      const inviting = dialog(page, 'Invite someone')
+      await expect.poll(() => page.evaluate('document.activeElement.type')).toBe('email')
+      await page.keyboard.type(typed)
+      await page.keyboard.press('Enter')
+      await untilText(inviting, said)
+      await inviting.getByRole('button', { name: 'Done' }).click()
+      await inviting.waitFor({ state: 'detached' })
+    }
+  })
+
+  test('C86: if the address got an account since, whoever opens the invitation is told to sign in, not to use another', async () => {
+    const email = 'twice.invited@example.com'
+    const invite = async (): Promise<string> => (await server.operator('POST', '/invitations', { json: { email } })).json().url
+    const links = [await invite(), await invite(), await invite()]
+    const opened = await Promise.all(
+      [0, 1].map(async (place) => {
+        const page = await (await newContext()).newPage()
+        await page.goto(links[place] ?? '')
+        await page.getByLabel('Password', { exact: true }).fill('correct horse battery')
+        return page
+      }),
+    )
+    const advice = /twice\.invited@example\.com already has an account.* Sign in\. .* ask the operator for a sign-in link\./
+    for (const [place, page] of opened.entries()) {
+      await page.getByRole('button', { name: 'Continue' }).click()
+      await heading(page, place === 0 ? 'Overview' : 'You already have an account').waitFor()
+      if (place > 0) await untilText(page.getByRole('main'), advice)
+    }
+    const late = await (await newContext()).newPage()
+    await late.goto(links[2] ?? '')
+    await heading(late, 'You already have an account').waitFor()
+    expect(await textOf(late.getByRole('main'))).toMatch(advice)
+    await late.getByRole('link', { name: 'Sign in' }).click()
+    await heading(late, 'Sign in').waitFor()
   })
 })

@@ -88,6 +88,8 @@ inBrowser('the overview and nodes', () => {
     await page.getByRole('link', { name: `Gateway payments of ${name}` }).click()
     await page.getByRole('row', { name: /Report 0/ }).waitFor()
     expect(await page.getByRole('table').locator('tbody tr').count()).toBe(1)
+    expect(await page.getByLabel('Period').inputValue()).toBe('last-month')
+    expect(await page.getByLabel('From').count()).toBe(0)
   })
 
   test('nodes are found; a node shows its log and addresses; a pasted invoice is explained before it is paid', async () => {

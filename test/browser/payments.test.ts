@@ -46,4 +46,36 @@ inBrowser('payments in the dashboard', () => {
     const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Export CSV' }).click()])
     expect(download.suggestedFilename()).toBe('payments.csv')
   })
+
+  test('dashboard: a search for the name of a node leads to its payments, whether or not it finds any', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const { node } = await person.createReady({ name: 'Shop 17' })
+    const { node: other } = await person.createReady({ name: 'Podcast' })
+    for (const [nodeId, description] of [
+      [node.id, 'Green tea'],
+      [other.id, 'Podcast 9'],
+    ])
+      await person.want(201, 'POST', '/payments', { json: { nodeId, amountSat: 5, description, protocol: 'l402' } })
+    await person.open('gateway')
+    const rows = page.getByRole('table', { name: 'Gateway payments' }).getByRole('link')
+    const filters = page.getByRole('search', { name: 'Filter payments' })
+    const search = page.getByLabel('Search', { exact: true })
+
+    await search.fill('shop 17')
+    await page.getByText('No payments match these filters.').waitFor()
+    await untilText(filters, /Shop 17 is a node\. Show its payments$/)
+    await filters.getByRole('button', { name: 'Show its payments: Shop 17' }).click()
+    await expect.poll(() => rows.allInnerTexts()).toEqual(['Green tea'])
+    expect([await search.inputValue(), await page.getByLabel('Node', { exact: true }).inputValue()]).toEqual(['', node.id])
+
+    // Already filtered by it.
+    await search.fill('Shop 17')
+    await page.getByText('No payments match these filters.').waitFor()
+    expect(await filters.getByText('is a node').count()).toBe(0)
+    await filters.getByRole('button', { name: 'Clear filters' }).click()
+    await search.fill('podcast')
+    await expect.poll(() => rows.allInnerTexts()).toEqual(['Podcast 9'])
+    await untilText(filters, /Podcast is a node\. Show its payments$/)
+  })
 })

@@ -106,6 +106,34 @@ inBrowser('signing in to the dashboard', () => {
     await elsewhere.getByText('Ask the operator for a sign-in link.').waitFor()
   })
 
+  test('dashboard: a sign-in link leads to a new password, which can be declined', async () => {
+    const { email } = await newPerson(server)
+    const follow = async (): Promise<Page> => {
+      const { url } = (await server.operator('POST', '/sign-in-links', { json: { email } })).json()
+      const page = await (await newContext()).newPage()
+      await page.goto(url)
+      await heading(page, 'Sign in with your link').waitFor()
+      return page
+    }
+    const declined = await follow()
+    const box = declined.getByRole('checkbox', { name: 'Set a new password' })
+    expect(await box.isChecked()).toBe(true)
+    await box.uncheck()
+    expect(await declined.getByLabel('New password', { exact: true }).count()).toBe(0)
+    await declined.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await heading(declined, 'Overview').waitFor()
+
+    const led = await follow()
+    await expect.poll(() => led.evaluate('document.activeElement.name')).toBe('new-password')
+    await led.keyboard.type('another horse battery')
+    await led.keyboard.press('Enter')
+    await heading(led, 'Overview').waitFor()
+    const later = await (await newContext()).newPage()
+    await later.goto(`${server.url}/dashboard/sign-in`)
+    await signIn(later, email, 'another horse battery')
+    await heading(later, 'Overview').waitFor()
+  })
+
   test('a wrong password says what to do but not which of the two was wrong; the right one signs in; sign-out works', async () => {
     const { email } = await newPerson(server)
     const page = await (await newContext()).newPage()

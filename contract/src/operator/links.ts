@@ -5,13 +5,15 @@ import { AccountId } from './accounts.ts'
 
 export const SignInLink = named(
   {
-    url: text('Works once, for anyone who has it.'),
+    url: text('Works once, for anyone who has it; an invitation may be limited to one email address.'),
     expiresAt: timestamp('When it stops working.'),
     kind: Type.Enum(['sign-in', 'claim', 'invitation'], {
       description:
-        '`sign-in`: it signs in the owner of the account, whoever opens it. `claim`: the account has no owner; whoever opens it becomes the owner. `invitation`: a new account.',
+        '`sign-in`: it signs in the owner of the account, whoever uses it. `claim`: the account has no owner; whoever uses it becomes the owner. `invitation`: a new account.',
     }),
-    email: nullable(text('Whom it signs in, or who alone can use the invitation; null if anyone can become the owner.')),
+    email: nullable(
+      text('Whom it signs in, or the only address that can sign up with the invitation; null if the person chooses one.'),
+    ),
   },
   { $id: 'SignInLink', description: 'A link for you to pass on: the service does not send email.' },
 )
@@ -51,5 +53,5 @@ export const createInvitation = operation({
   operationId: 'createInvitation',
   summary: 'Create an invitation to sign up',
   body: InviteParams,
-  errors: [],
+  errors: ['account_exists'],
 })

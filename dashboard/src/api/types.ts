@@ -50,6 +50,8 @@ export type LinkInfo = {
   kind: 'claim' | 'invitation' | 'sign-in'
   email: string | null
   needsPassword: boolean
+  /** The invitation is for an address that has an account by now. */
+  hasAccount: boolean
   /** The account has two-factor sign-in, which the link ends. */
   turnsOffTwoFactor: boolean
   expiresAt: number

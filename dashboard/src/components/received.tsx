@@ -6,7 +6,8 @@ import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
 import { receivedInMonthQuery, receivedQuery } from '../api/received.ts'
 import type { Received as ReceivedData } from '../api/types.ts'
 import { bucketName } from '../text/format.ts'
-import { datesOf, lastMonths, type Month, monthName, monthStart } from '../text/months.ts'
+import { lastMonths, type Month, monthName, monthStart } from '../text/months.ts'
+import { periodOfMonth } from '../text/periods.ts'
 import {
   comparison,
   type Point,
@@ -95,11 +96,12 @@ function Lately({ received, span, nodeId }: Of & { span: Span }) {
 }
 
 function InMonth({ received, month, nodeId }: Of & { month: Month }) {
+  const now = useNow(900)
   const points = useMemo(() => pointsOfMonth(received, month), [received, month])
   return (
     <Figures points={points} unit="day" before={totalOfMonthBefore(received, month)}>
       In {monthName(month)}, in your time zone. {whatCounts(received, nodeId)}{' '}
-      <TextLink to="/gateway" search={{ nodeId, state: 'received', period: 'custom', ...datesOf(month) }}>
+      <TextLink to="/gateway" search={{ nodeId, state: 'received', ...periodOfMonth(month, now) }}>
         Gateway payments of {monthName(month)}
       </TextLink>
     </Figures>

@@ -80,11 +80,24 @@ function Unusable({ error }: { error: unknown }) {
   )
 }
 
+/** An address has one account, and this link is for no other address. */
+function HasAccount({ email }: { email: string }) {
+  return (
+    <Gate title="You already have an account">
+      <p>
+        <bdi>{email}</bdi> already has an account, so you do not need this invitation. <TextLink to="/sign-in">Sign in</TextLink>.
+        If you cannot sign in, ask the operator for a sign-in link.
+      </p>
+    </Gate>
+  )
+}
+
 function Accept({ token, info }: { token: string; info: LinkInfo }) {
   const now = useNow()
   const [email, setEmail] = useState(info.email ?? '')
   const [password, setPassword] = useState('')
-  const [wantsPassword, setWantsPassword] = useState(info.needsPassword)
+  // Most people ask for a sign-in link because they forgot their password, and would need another link next time.
+  const [wantsPassword, setWantsPassword] = useState(true)
   const accept = useAction(async () => {
     const credentials = wantsPassword ? { password } : {}
     const address = info.kind === 'sign-in' && !info.needsPassword ? {} : { email: email.trim() }
@@ -96,6 +109,8 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
     event.preventDefault()
     void accept.run()
   }
+  const isTaken = accept.error instanceof ApiError && accept.error.details.reason === 'email_taken'
+  if (info.email !== null && (info.hasAccount || isTaken)) return <HasAccount email={info.email} />
   return (
     <Gate title={TITLES[info.kind]}>
       <p className="small dim">
@@ -114,8 +129,8 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
         <Stack gap="md">
           {!info.needsPassword && (
             <Checkbox
-              label="Also set a new password"
-              description="All other sessions end."
+              label="Set a new password"
+              description="All other sessions end. Untick this to sign in and keep the password that you have."
               checked={wantsPassword}
               onChange={(event) => setWantsPassword(event.currentTarget.checked)}
             />
@@ -129,7 +144,11 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
               passwordLabel={info.needsPassword ? 'Password' : 'New password'}
             />
           )}
-          <Problem error={accept.error} what="The link was not accepted." {...nextOf(accept.error)} />
+          <Problem
+            error={accept.error}
+            what="The link was not accepted."
+            {...(isTaken ? { next: 'Use another email address. The link is still valid.' } : {})}
+          />
           <Button type="submit" fullWidth loading={accept.isPending}>
             {info.kind === 'sign-in' && !info.needsPassword ? 'Sign in' : 'Continue'}
           </Button>
@@ -138,8 +157,3 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
     </Gate>
   )
 }
-
-const nextOf = (error: unknown) =>
-  error instanceof ApiError && error.details.reason === 'email_taken'
-    ? { next: 'Use another email address. The link is still valid.' }
-    : {}

@@ -8,3 +8,14 @@ export function distinctNames(list: Named[]): Map<string, string> {
   for (const { name } of list) counts.set(name, (counts.get(name) ?? 0) + 1)
   return new Map(list.map(({ id, name }) => [id, counts.get(name) === 1 ? name : `${name} (…${id.slice(-LAST_OF_ID)})`]))
 }
+
+const MOST_NAMED = 3
+
+/** The few nodes that a search may mean. Of many, only those that have exactly this name. */
+export function nodesNamed<N extends Named>(list: N[], search: string): N[] {
+  const wanted = search.trim().toLowerCase()
+  if (wanted === '') return []
+  const found = list.filter(({ name }) => name.toLowerCase().includes(wanted))
+  const few = found.length > MOST_NAMED ? found.filter(({ name }) => name.toLowerCase() === wanted) : found
+  return few.length > MOST_NAMED ? [] : few
+}

@@ -1,5 +1,6 @@
 import { dateField, dayStart } from './days.ts'
 import { LOCALES } from './locales.ts'
+import { datesOf, lastMonths, type Month } from './months.ts'
 
 /** Periods to filter by, in the viewer's time zone. */
 export const PERIODS = ['today', 'week', '7d', 'month', 'last-month', 'custom'] as const
@@ -43,6 +44,13 @@ export function rangeOf(
   if (period !== 'custom') return {}
   const [from, to] = [dateField(dates.from), dateField(dates.to, 1)]
   return { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) }
+}
+
+/** By its name if it has one, because that says more than two dates. */
+export function periodOfMonth(wanted: Month, now: number): { period: Period; from?: string; to?: string } {
+  const [current, last] = lastMonths(now)
+  if (wanted === current) return { period: 'month' }
+  return wanted === last ? { period: 'last-month' } : { period: 'custom', ...datesOf(wanted) }
 }
 
 /** "1 Oct 2026 – 31 Oct 2026", so that nobody has to guess what "last month" or "this week" is. */

@@ -101,6 +101,33 @@ describe('an invitation', () => {
     expect((await accept(browser, { token, password: PASSWORD })).json().user.email).toBe('fixed@example.com')
   })
 
+  test('C86: for the address of an account is refused, with what to do instead, and creates no link', async () => {
+    const { email } = await aPerson()
+    const links = await sql`SELECT token_hash FROM links ORDER BY token_hash`
+    const answer = await server.operator('POST', '/invitations', { json: { email: email.toUpperCase() } })
+    expect([...errorOf(answer), answer.json().error.message]).toEqual([
+      409,
+      'account_exists',
+      expect.stringMatching(/^This person already has an account\. Use “Give access…” on it/),
+    ])
+    expect(await sql`SELECT token_hash FROM links ORDER BY token_hash`).toEqual(links)
+  })
+
+  test('C86: says so if its address has got an account since; without an address, it says nothing about accounts', async () => {
+    const email = newEmail()
+    const [first, second, open] = [
+      await newLink('/invitations', { email }),
+      await newLink('/invitations', { email }),
+      await newLink('/invitations'),
+    ]
+    expect((await inspect(second.token)).json().hasAccount).toBe(false)
+    expect((await accept(new Browser(server), { token: first.token, password: PASSWORD })).status).toBe(200)
+    expect((await inspect(second.token)).json()).toMatchObject({ kind: 'invitation', email, hasAccount: true })
+    expect((await inspect(open.token)).json().hasAccount).toBe(false)
+    const refused = await accept(new Browser(server), { token: second.token, password: PASSWORD })
+    expect([...errorOf(refused), refused.json().error.reason]).toEqual([400, 'bad_request', 'email_taken'])
+  })
+
   test('stays valid if the email address is taken or a field is missing', async () => {
     const { email } = await aPerson()
     const { token } = await newLink('/invitations')
@@ -170,9 +197,10 @@ describe('a link to an account', () => {
     const email = newEmail()
     await accept(new Browser(server), { token: claim.url.split('#')[1], email, password: PASSWORD })
     expect(await create()).toMatchObject({ kind: 'sign-in', email })
-    expect((await server.operator('POST', '/invitations', { json: { email } })).json()).toMatchObject({
+    const invited = newEmail()
+    expect((await server.operator('POST', '/invitations', { json: { email: invited } })).json()).toMatchObject({
       kind: 'invitation',
-      email,
+      email: invited,
     })
   })
 

@@ -12,7 +12,7 @@ export function Gate({ title, children }: { title: string; children: ReactNode }
   const card = useRef<HTMLDivElement>(null)
   useTitle(title)
   // The form is the only thing on these pages, so it gets the focus.
-  useEffect(() => card.current?.querySelector<HTMLInputElement>('input:not([readonly])')?.focus(), [])
+  useEffect(() => card.current?.querySelector<HTMLInputElement>('input:not([readonly], [type=checkbox])')?.focus(), [])
   return (
     <>
       {me.isSandbox && <Ribbon />}

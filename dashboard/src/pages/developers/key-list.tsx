@@ -47,16 +47,7 @@ export function KeyList({ keys, newId, onRotated }: Props) {
         />
       )}
       {found.length === 0 ? (
-        <EmptyState
-          art="search"
-          title="No key matches this search."
-          sentence={<Revoked wanted={wanted} />}
-          action={
-            <Button variant="default" onClick={() => setSearch('')}>
-              Show all keys
-            </Button>
-          }
-        />
+        <NoneFound wanted={wanted} onShowAll={() => setSearch('')} />
       ) : (
         <ul className="card list rows" aria-label="API keys">
           {found.map((key) => (
@@ -71,34 +62,49 @@ export function KeyList({ keys, newId, onRotated }: Props) {
 const MOST_REVOKED = 5
 
 /** People who look for a key that is gone want to know who revoked it. */
-function Revoked({ wanted }: { wanted: string }) {
-  const { data: subjects } = useQuery(subjectsQuery)
-  const gone = subjects?.keys.filter(
-    ({ id, name, isGone }) => isGone && [id, name].some((text) => text.toLowerCase().includes(wanted)),
-  )
-  if (!gone || gone.length === 0 || gone.length > MOST_REVOKED)
-    return (
-      <>
-        Revoked keys are not listed.{' '}
-        <TextLink to="/activity" search={{ kind: 'keys' }}>
-          Activity
-        </TextLink>{' '}
-        says who revoked them.
-      </>
-    )
+function NoneFound({ wanted, onShowAll }: { wanted: string; onShowAll: () => void }) {
+  const { data: subjects, isPending } = useQuery(subjectsQuery)
+  const gone =
+    subjects?.keys.filter(({ id, name, isGone }) => isGone && [id, name].some((text) => text.toLowerCase().includes(wanted))) ??
+    []
   return (
-    <>
-      {gone.map(({ id, name }, place) => (
-        <Fragment key={id}>
-          {place > 0 && <br />}
-          <bdi>{name}</bdi> was revoked.{' '}
-          <TextLink to="/activity" search={{ keyId: id }}>
-            Who revoked it?
-          </TextLink>
-        </Fragment>
-      ))}
-    </>
+    <EmptyState
+      art="search"
+      title={titleOf(isPending, gone.length)}
+      sentence={
+        gone.length > 0 && gone.length <= MOST_REVOKED ? (
+          gone.map(({ id, name }, place) => (
+            <Fragment key={id}>
+              {place > 0 && <br />}
+              <bdi>{name}</bdi> was revoked.{' '}
+              <TextLink to="/activity" search={{ keyId: id }}>
+                Who revoked it?
+              </TextLink>
+            </Fragment>
+          ))
+        ) : (
+          <>
+            Revoked keys are not listed.{' '}
+            <TextLink to="/activity" search={{ kind: 'keys' }}>
+              Activity
+            </TextLink>{' '}
+            says who revoked them.
+          </>
+        )
+      }
+      action={
+        <Button variant="default" onClick={onShowAll}>
+          Show all keys
+        </Button>
+      }
+    />
   )
+}
+
+/** Not “no key” next to a key that was revoked, nor before it is known whether there is one. */
+function titleOf(isPending: boolean, gone: number): string | undefined {
+  if (gone > MOST_REVOKED) return `${gone} revoked keys match this search.`
+  return isPending || gone > 0 ? undefined : 'No key matches this search.'
 }
 
 function Row({ item, isNew, onRotated }: { item: ApiKey; isNew: boolean; onRotated: Props['onRotated'] }) {

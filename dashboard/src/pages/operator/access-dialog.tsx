@@ -1,10 +1,12 @@
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
+import { ApiError } from '../../api/client.ts'
 import { createInvitation, createSignInLink, type OneLink, type OperatorAccount } from '../../api/operator.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Snippet } from '../../components/snippet.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { explain } from '../../text/explanations.ts'
 import { exact } from '../../text/format.ts'
 
 type DialogProps = {
@@ -13,19 +15,26 @@ type DialogProps = {
   create: () => Promise<OneLink>
   onClose: () => void
   children: ReactNode
+  /** Says itself what is wrong with the address. */
+  emailField?: (refusal: string | undefined) => ReactNode
 }
 
 /** Speaks of the link that was created: since the page was loaded, the account may have got an owner. */
 export function whatNext({ kind, email }: Pick<OneLink, 'kind' | 'email'>): string {
-  if (kind === 'sign-in') return `Send this link to ${email}. Whoever opens it is signed in as ${email}.`
-  if (kind === 'claim') return 'Send this link to the future owner. Whoever opens it becomes the owner.'
+  if (kind === 'sign-in') return `Send this link to ${email}. Whoever has it can sign in as ${email}.`
+  if (kind === 'claim') return 'Send this link to the future owner. Whoever uses it becomes the owner.'
   return email === null ? 'Send this link to the person you invite.' : `Send this link to ${email}.`
 }
 
+/** We verify no address, so an invitation for one is bound to it, but not to who reads its mail. */
+const forWhom = ({ kind, email }: Pick<OneLink, 'kind' | 'email'>): string =>
+  kind === 'invitation' && email !== null ? 'and only to sign up with this address' : 'for anyone who has it'
+
 /** The link exists only here: it is not stored, and a new one can be made at any time. */
-function LinkDialog({ title, verb, create, onClose, children }: DialogProps) {
+function LinkDialog({ title, verb, create, onClose, children, emailField }: DialogProps) {
   const [link, setLink] = useState<OneLink | null>(null)
   const make = useAction(async () => setLink(await create()))
+  const isTaken = make.error instanceof ApiError && make.error.code === 'account_exists'
   return (
     <Modal opened onClose={onClose} title={title} size="lg" closeOnClickOutside={link === null} closeOnEscape={link === null}>
       {link ? (
@@ -35,8 +44,7 @@ function LinkDialog({ title, verb, create, onClose, children }: DialogProps) {
           </p>
           <Snippet code={link.url} label="Link" wraps />
           <p className="note small">
-            It works once, for anyone who has it, until {exact(link.expiresAt)}. It is not shown again, but you can create another
-            one.
+            It works once, {forWhom(link)}, until {exact(link.expiresAt)}. It is not shown again, but you can create another one.
           </p>
           <Group justify="flex-end">
             <CopyButton text={link.url} label="Copy link" withText />
@@ -53,8 +61,9 @@ function LinkDialog({ title, verb, create, onClose, children }: DialogProps) {
         >
           <Stack gap="md">
             {children}
+            {emailField?.(isTaken ? explain(make.error).why : undefined)}
             <Problem
-              error={make.error}
+              error={isTaken ? null : make.error}
               what="No link was created."
               again="If a link was created, nobody has it, and it expires in a day. Try again."
             />
@@ -87,20 +96,25 @@ export function AccessDialog({ account, onClose }: { account: OperatorAccount; o
       onClose={onClose}
     >
       {email ? (
-        <p>
-          This creates a link that signs in <strong dir="auto">{email}</strong> without a password and lets them set a new one.
-          The service sends no email: you pass the link on yourself.
-        </p>
+        <>
+          <p>
+            This creates a link with which <strong dir="auto">{email}</strong> can sign in without a password and set a new one.
+            The service sends no email: you pass the link on yourself.
+          </p>
+          <p className="note">
+            Using the link turns off their two-factor sign-in, if it is on. They can set it up again in their settings.
+          </p>
+        </>
       ) : (
         <p>
-          This account has no owner yet. Whoever opens the link becomes its owner, with an email address and password of their
+          This account has no owner yet. Whoever uses the link becomes its owner, with an email address and password of their
           choice. The service sends no email: you pass the link on yourself.
         </p>
       )}
       {account.isTreasury && (
         <p className="note">
-          <strong>This account receives what people pay for credit.</strong> Whoever opens the link controls its node and the
-          money on it.
+          <strong>This account receives what people pay for credit.</strong> Whoever uses the link controls its node and the money
+          on it.
         </p>
       )}
     </LinkDialog>
@@ -116,20 +130,25 @@ export function InviteDialog({ isOff, onClose }: { isOff: boolean; onClose: () =
       verb="Create invitation link"
       create={() => createInvitation(address === '' ? undefined : address)}
       onClose={onClose}
+      emailField={(refusal) => (
+        <TextInput
+          label="Email address (optional)"
+          description="If you enter one, only this address can sign up with the link."
+          type="email"
+          autoComplete="off"
+          data-autofocus
+          value={email}
+          onChange={(event) => setEmail(event.currentTarget.value)}
+          error={refusal}
+          errorProps={{ role: 'alert' }}
+        />
+      )}
     >
       <p>
         This creates a link with which someone new can sign up and gets an account of their own. The service sends no email: you
         pass the link on yourself. For someone who already has an account, use “Give access” in the list.
       </p>
       {isOff && <p className="note small">Invitations are turned off: the service runs with REGISTRATION=off.</p>}
-      <TextInput
-        label="Email address (optional)"
-        description="If you enter one, the link only works for this address."
-        type="email"
-        autoComplete="off"
-        value={email}
-        onChange={(event) => setEmail(event.currentTarget.value)}
-      />
     </LinkDialog>
   )
 }

@@ -51,7 +51,7 @@ export function AccountsPage() {
         <EmptyState
           art="keys"
           title="There is no account yet."
-          sentence="Invite someone, or yourself: whoever opens the link gets an account."
+          sentence="Invite someone, or yourself: whoever uses the link gets an account."
           action={invite}
           curl={`curl -X POST ${me.publicUrl}/operator/v1/invitations -H "authorization: Bearer $OPERATOR_TOKEN"`}
         />

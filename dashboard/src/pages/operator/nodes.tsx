@@ -5,6 +5,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { type NodeFilter, type OperatorNode, operatorNodesQuery, undeleteNode } from '../../api/operator.ts'
 import { meQuery } from '../../api/queries.ts'
+import type { Drawing } from '../../components/art/illustration.tsx'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
@@ -88,7 +89,7 @@ export function NodeList({ filter, showsAccount = false, empty }: ListProps) {
     <>
       {!nodes && <Problem error={query.error} what="The nodes could not be loaded." onRetry={() => void query.refetch()} />}
       {query.isPending && <Loading height={240} />}
-      {nodes?.length === 0 && <EmptyState art={filter.search === undefined ? 'nodes' : 'search'} title={empty} />}
+      {nodes?.length === 0 && <EmptyState art={artOf(filter)} title={empty} />}
       {nodes && nodes.length > 0 && (
         <ul className="card list rows" aria-label="Nodes">
           {nodes.map((node) => (
@@ -100,6 +101,12 @@ export function NodeList({ filter, showsAccount = false, empty }: ListProps) {
       {chosen && <RestoreDialog node={chosen} onClose={() => setChosen(null)} />}
     </>
   )
+}
+
+/** That no node was deleted or needs attention is good, and nothing is to be created. */
+function artOf({ search, state }: NodeFilter): Drawing {
+  if (search !== undefined) return 'search'
+  return state === 'failed' || state === 'restorable' ? 'yard' : 'nodes'
 }
 
 type RowProps = { node: OperatorNode; showsAccount: boolean; onRestore: () => void }

@@ -9,6 +9,7 @@ import { ANY, withChosen } from '../../components/filter-fields.tsx'
 import { PROTOCOL_NAMES } from '../../text/format.ts'
 import { distinctNames } from '../../text/node-names.ts'
 import { PERIODS, periodName } from '../../text/periods.ts'
+import { NamedNodes } from './named-nodes.tsx'
 
 const STATE_NAMES: Record<PaymentState, string> = {
   received: 'Received (all paid)',
@@ -128,6 +129,7 @@ export function Filters() {
           </Button>
         )}
       </div>
+      <NamedNodes nodes={nodes} search={q} chosenId={nodeId} onChoose={(id) => set({ nodeId: id, q: undefined })} />
     </search>
   )
 }

@@ -22,6 +22,7 @@ export type LinkInfo = {
   kind: LinkKind
   email: string | null
   needsPassword: boolean
+  hasAccount: boolean
   turnsOffTwoFactor: boolean
   expiresAt: number
 }
@@ -76,8 +77,13 @@ export class Links {
         'bad_request',
         'Invitations are disabled because REGISTRATION is off. You can still create a sign-in link for an existing account.',
       )
-    const { token, url } = this.#newToken()
     const invited = email === undefined ? undefined : emailOf(email)
+    if (await this.#hasAccount(invited))
+      throw new Problem(
+        'account_exists',
+        'This person already has an account. Use “Give access…” on it, or create a link with POST /operator/v1/sign-in-links.',
+      )
+    const { token, url } = this.#newToken()
     const { expiresAt } = await insertInvitation(this.#sql, { hash: hashOf(token), email: invited, seconds: DAY_SECONDS })
     return { url, expiresAt, kind: 'invitation', email: invited ?? null }
   }
@@ -85,7 +91,9 @@ export class Links {
   async inspect(token: string): Promise<LinkInfo> {
     const { kind, email, accountId, expiresAt } = await this.#find(token)
     const turnsOffTwoFactor = kind === 'sign-in' && (await hasTwoFactor(this.#sql, accountId ?? ''))
-    return { kind, email, needsPassword: kind !== 'sign-in', turnsOffTwoFactor, expiresAt }
+    // The address may have got an account since the invitation was made.
+    const hasAccount = kind === 'invitation' && (await this.#hasAccount(email ?? undefined))
+    return { kind, email, needsPassword: kind !== 'sign-in', hasAccount, turnsOffTwoFactor, expiresAt }
   }
 
   /** All or nothing: if the person cannot be created, for example because the email is taken, the link can be used again. */
@@ -132,6 +140,10 @@ export class Links {
       if ((error as { constraint?: string }).constraint === 'people_account_id_key') throw noSuchLink()
       throw error
     }
+  }
+
+  async #hasAccount(email: string | undefined): Promise<boolean> {
+    return email !== undefined && (await findAccountOf(this.#sql, email)) !== undefined
   }
 
   async #find(token: string): Promise<LinkRow> {
