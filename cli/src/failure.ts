@@ -20,7 +20,7 @@ export class Failure extends Error {
   readonly exit: ExitName
   readonly code: string
   readonly next: string[]
-  /** `next` is a list, of which each part needs its own line. Otherwise they are sentences. */
+  /** `next` is a list with one item per line. Otherwise its parts are sentences of one paragraph. */
   readonly isList: boolean
   readonly requestId: string | undefined
   readonly details: Record<string, unknown>

@@ -166,7 +166,7 @@ describe('shortcuts: which keys mean what', () => {
     const palette = { act: 'palette' }
     expect(press('k', { isTyping: true, isOn: false }, { ctrlKey: true })).toEqual(palette)
     expect(press('k', { isApple: true }, { metaKey: true })).toEqual(palette)
-    // In a text field of a Mac, this deletes the rest of the line.
+    // On a Mac, Control+K deletes the rest of the line in a text field.
     expect(press('k', { isApple: true }, { ctrlKey: true })).toBeUndefined()
     expect(press('k', { isInDialog: true }, { ctrlKey: true })).toBeUndefined()
   })

@@ -46,7 +46,7 @@ export const nodesQuery = queryOptions({
   queryFn: async ({ signal }) => (await api.get<{ nodes: DashboardNode[] }>('/nodes', { signal })).nodes,
 })
 
-/** A new balance causes no event. */
+/** Polled, because balance changes do not cause events. */
 export const nodeBalancesQuery = queryOptions({ ...nodesQuery, refetchInterval: 30_000 })
 
 export const nodeQuery = (id: string) =>

@@ -28,7 +28,7 @@ export function hasSessionEnded(): boolean {
   }
 }
 
-/** After sign-in: clears everything another person may have left in memory, and reloads it. */
+/** After sign-in: clears everything another person may have left in memory, and loads who is signed in now. */
 export async function enterSession(next?: string): Promise<void> {
   queryClient.clear()
   await queryClient.fetchQuery({ ...meQuery, staleTime: 0 })

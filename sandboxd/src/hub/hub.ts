@@ -42,8 +42,8 @@ export class Hub {
   }
 
   /**
-   * Pays as a customer would. Repeating the same invoice returns the same result to the same payer, and never pays twice. Other payers
-   * are refused, because the preimage is the proof of payment.
+   * Pays as a customer would, and never pays an invoice twice: its payer gets the same preimage again. Other payers are refused, because
+   * whoever has the preimage can show that they paid.
    */
   async pay(
     text: string,
@@ -134,7 +134,7 @@ export class Hub {
   /** Resumes what was in progress when the last hub process died. */
   resume(log: (line: string) => void): void {
     const report = (error: unknown): void => {
-      if (!this.#stop.signal.aborted) log(`something stays pending: ${error instanceof Error ? error.message : String(error)}`)
+      if (!this.#stop.signal.aborted) log(`an interrupted payment or grant stays pending: ${error instanceof Error ? error.message : String(error)}`)
     }
     for (const payment of this.#ledger.pendingPayments.values()) {
       this.#track(payment, () => this.#completePayment(payment, true)).catch(report)

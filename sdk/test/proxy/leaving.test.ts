@@ -232,7 +232,7 @@ describe('with releaseOnDisconnect: false, a request reaches the upstream when i
     const proxy = await open({ releaseOnDisconnect: false })
     const head = await headOf(proxy, 'POST')
     const raw = new Raw(proxy.port).write(...head, ...body)
-    // What the upstream is to get early, it gets in this time.
+    // Enough time for a proxy that forwards too early to reach the upstream.
     for (let turn = 0; turn < 50 && sideEffects === 0; turn++) await new Promise((resolve) => setTimeout(resolve, 10))
     await stop(raw)
     await raw.closed

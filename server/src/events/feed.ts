@@ -6,7 +6,7 @@ import { type EventRow, type FeedFilter, type FeedPage, listenForEvents, readFee
 import { cursorOf, seqIn } from './cursor.ts'
 
 export type Event = Pick<EventRow, 'id' | 'createdAt' | 'data'> & { type: EventType; accountId: string }
-/** With the cursor that continues after it. */
+/** An event, and the cursor that continues after it. */
 export type FollowedEvent = { event: Event; cursor: string }
 export type EventPage = { events: Event[]; nextCursor: string }
 export type EventsParams = {

@@ -12,8 +12,8 @@ export type SlowReadOptions = { advice?: string; isSnapshot?: boolean }
 export type SlowReadLimits = { timeoutMs: number; maxRunning: number; maxWaitingOfAccount: number }
 
 /**
- * Reads whose cost depends on what an account stores and asks for, such as a search. They get few of the connections, so that payments of
- * everyone else go on: one at a time for each account, a few in all, and none for long. Accounts take turns.
+ * Reads whose cost depends on what an account stores and asks for, such as a search. They get few of the connections, so that they do not
+ * delay the payments of other accounts: one at a time for each account, a few in all, and none for long. Accounts take turns.
  */
 export class SlowReads {
   readonly #database: Database

@@ -36,7 +36,7 @@ export function PaymentPage() {
           'Payment'
         )
       }
-      // Not before the heading, which would move it.
+      // Shown together with the final heading, which would move them if it came later.
       actions={
         (payment || error) && (
           <Group className="page-actions">

@@ -74,7 +74,7 @@ export function TryItSteps({ me, nodes }: Props) {
   // Six steps do not fit on a screen, so scroll to the next button or the outcome. Move the focus as well, because the button that had it
   // is gone.
   useEffect(() => {
-    // Not if the person only comes back to it.
+    // Not when the person only returns to this page.
     if (next === shown.current || (!isOver && !isUnderWay)) return
     shown.current = next
     if (isOver) end.current?.scrollIntoView({ block: 'end' })

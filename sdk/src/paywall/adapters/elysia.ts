@@ -26,13 +26,13 @@ export type ElysiaHooks = Ready & {
   error(context: { request: Request }): undefined
 }
 
-/** Charges for a route: `app.get('/joke', () => …, paywall({ nodeId, amountSat: 10 }))`. Spread it into other hooks. */
+/** Charges for a route: `app.get('/joke', () => …, paywall({ nodeId, amountSat: 10 }))`. With other hooks: `{ ...paywall(…), detail }`. */
 export function paywall<C = ElysiaContext>(options: PaywallOptions<C>): ElysiaHooks {
   const gate = lazyGate(options)
   const deliveries = new WeakMap<Request, Delivery>()
-  /** Free requests whose responses are not for everyone. */
+  /** Requests that are free for this caller, but not for everyone. */
   const privately = new WeakSet<Request>()
-  /** Copies whose body is still there when Elysia has parsed the first one. */
+  /** Made before Elysia reads the body, which can be read only once. */
   const copies = new WeakMap<Request, Request>()
   const isBound = [options.protocols, options.protocol].flat().includes('x402')
   return {

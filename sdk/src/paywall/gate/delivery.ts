@@ -76,7 +76,7 @@ export class Delivery {
     return !this.releaseOnDisconnect || this.hasBegun() || this.isKeptWaiting()
   }
 
-  /** Undefined if the response gets no receipt. */
+  /** Errors and released deliveries get no receipt. */
   receiptFor(status: number): Receipt | undefined {
     return status >= 400 || this.#outcome?.delivered === false ? undefined : this.#receipt
   }

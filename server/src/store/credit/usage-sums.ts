@@ -58,8 +58,8 @@ export async function usageTimes(sql: Sql): Promise<UsageTimes> {
 }
 
 /**
- * What the ledger charged since then for each node. Days that are added up count as a whole; entries are read of the first day and of the
- * latest. The times are parameters: PostgreSQL would not expect few rows from a subquery, and would read whole tables.
+ * What the ledger charged each node since `from`. Whole days come from the stored sums; for the first day and for the days that are not added
+ * up yet, entries are read. The times are parameters: PostgreSQL would not expect few rows from a subquery, and would read whole tables.
  */
 export async function usageByNode(
   sql: Sql,
@@ -84,7 +84,7 @@ export async function usageByNode(
     GROUP BY 1`
 }
 
-/** What the ledger charged since then, by the quarter hour of the entries. */
+/** What the ledger charged since `from`, by the quarter hour of the entries. */
 export async function usageByQuarterHour(
   sql: Sql,
   accountId: string,

@@ -43,7 +43,7 @@ export async function insertWebhook(
   const { id, accountId, url, types, nodeIds, description, keyId, secret, actor } = webhook
   return database.begin(async (sql) => {
     const [account] = await sql`SELECT id FROM accounts WHERE id = ${accountId} AND closed_at IS NULL FOR UPDATE`
-    // It was deleted since the caller’s key or session was checked.
+    // The account was deleted after the caller’s key or session was checked.
     if (!account) throw unauthorized()
     if ((await listWebhooks(sql, accountId)).length >= maxWebhooks) return 'limit reached'
     const [row] = await sql<[WebhookView]>`

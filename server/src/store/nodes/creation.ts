@@ -7,7 +7,7 @@ import { columns, type NodeRow } from './nodes.ts'
 /** Held until the end of the transaction: concurrent creations are counted, numbered and charged one after the other. */
 export async function lockCreations(sql: Sql, accountId: string, host: string): Promise<void> {
   const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${accountId} AND closed_at IS NULL FOR NO KEY UPDATE`
-  // It was deleted since the caller’s key or session was checked.
+  // The account was deleted after the caller’s key or session was checked.
   if (!account) throw unauthorized()
   // Other accounts use the same host, and the account's row lock does not block them.
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`nodes of ${host}`}, 0))`

@@ -85,7 +85,7 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
   return released ? 'superseded' : 'lease_lost'
 }
 
-/** The log has a line for the request; this one says what came of it. */
+/** The activity log already has an entry for the request; this one records the outcome. */
 const logged = (sql: Sql, status: 'updated' | 'failed') => sql`
   , logged AS (
     INSERT INTO activity (account_id, actor, action, target)
