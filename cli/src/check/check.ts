@@ -16,7 +16,7 @@ import { RateLimited, Visits } from './visits.ts'
 
 const MAX_REDIRECTS = 5
 const MAX_OPERATIONS = 50
-/** Per run. Each costs up to six visits in three dialects. */
+/** Per run. Each costs up to six visits with each of three protocols. */
 const MAX_BOUGHT = 10
 /** After this time, or this many operations without a response, the rest is skipped. A hostile server could hold us for hours. */
 const BUDGET_MS = 300_000

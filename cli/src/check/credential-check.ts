@@ -13,7 +13,7 @@ const MALFORMED: Record<Protocol, string> = {
 /** The specifications of L402 and x402 allow these instead of 402. */
 const ALSO_ALLOWED: Record<Protocol, number[]> = { mpp: [], l402: [401], x402: [400] }
 
-/** Credentials that must not open anything, once for each dialect that is offered. */
+/** Credentials that must not open anything, once for each protocol that is offered. */
 export async function checkCredentials(what: Visit, offers: LiveOffer[], visits: Visits, note: Note): Promise<void> {
   const each = [...new Map(offers.map((offer) => [offer.protocol, offer])).values()]
   const present = async (

@@ -31,7 +31,7 @@ export class Purchases {
     this.#pause = pause
   }
 
-  /** Buys in every dialect that is offered. `dearest` is something that costs more. */
+  /** Buys with every protocol that is offered. `dearest` is something that costs more. */
   async buy({ operation }: CheckedOperation, dearest: CheckedOperation | undefined): Promise<void> {
     const { name, method, url } = operation
     const note = this.#findings.of(name)

@@ -275,7 +275,7 @@ async function found(faults: Faults): Promise<{ code: number | null; ids: string
   }
 }
 
-test('a sound shop in three dialects, with discovery and CORS, has no findings: exit 0', async () => {
+test('a sound shop with three protocols, discovery and CORS, has no findings: exit 0', async () => {
   expect(await found({ openapi: withOrder })).toEqual({ code: 0, ids: [], findings: [], error: '' })
 })
 

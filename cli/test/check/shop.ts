@@ -6,11 +6,11 @@ import bolt11 from 'bolt11'
 import { afterAll } from 'vitest'
 
 /**
- * A shop that sells GET /report in three dialects, and POST /order if a test advertises it, with discovery and CORS. Nothing of it uses our codecs. It is sound, apart
- * from what a test changes.
+ * A shop that sells GET /report with three protocols, and POST /order if a test advertises it, with discovery and CORS. It uses none of our
+ * codecs. It is sound, apart from what a test changes.
  */
 
-type Dialect = 'mpp' | 'l402' | 'x402'
+type Protocol = 'mpp' | 'l402' | 'x402'
 type Json = Record<string, any>
 type Wish = {
   sat: number | undefined
@@ -26,8 +26,8 @@ type Reply = { status: number; headers?: Record<string, string | string[]>; body
 
 /** Each changes one part of what the shop sends. */
 export type Faults = {
-  invoice?: (wish: Wish, dialect: Dialect) => Wish
-  invoiceText?: (invoice: string, dialect: Dialect) => string
+  invoice?: (wish: Wish, protocol: Protocol) => Wish
+  invoiceText?: (invoice: string, protocol: Protocol) => string
   request?: (request: Json) => Json
   parameters?: (parameters: Record<string, string>) => Record<string, string>
   identifier?: (bytes: Buffer) => Buffer
@@ -122,7 +122,7 @@ export class Shop {
     return { status: 402, headers: (this.faults.headers ?? ((one) => one))(headers) }
   }
 
-  #invoice(dialect: Dialect, more: Partial<Wish>): { invoice: string; paymentHash: string; wish: Wish } {
+  #invoice(protocol: Protocol, more: Partial<Wish>): { invoice: string; paymentHash: string; wish: Wish } {
     const plain: Wish = {
       sat: PRICE_SAT,
       timestamp: Math.floor(Date.now() / 1000),
@@ -132,9 +132,9 @@ export class Shop {
       paymentHash: randomBytes(32).toString('hex'),
       ...more,
     }
-    const wish = this.faults.invoice?.(plain, dialect) ?? plain
+    const wish = this.faults.invoice?.(plain, protocol) ?? plain
     const text = invoiceOf(wish)
-    return { invoice: this.faults.invoiceText?.(text, dialect) ?? text, paymentHash: wish.paymentHash, wish }
+    return { invoice: this.faults.invoiceText?.(text, protocol) ?? text, paymentHash: wish.paymentHash, wish }
   }
 
   #mpp(): string {

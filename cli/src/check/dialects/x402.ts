@@ -9,7 +9,7 @@ import { checkInvoice, type LiveOffer, nowSeconds } from './offer.ts'
 
 type Json = Record<string, unknown>
 
-/** Reported by the check of all dialects' invoices. */
+/** Reported by the check that compares the invoices of all protocols. */
 const REPORTED_ELSEWHERE = ['invoice_decode_failed', 'invoice_missing', 'invoice_created_in_future']
 const RULE_OF_REASON: Record<string, RuleId> = {
   invoice_description: 'x402-description',

@@ -21,13 +21,13 @@ export const OFFER_RULES = {
   },
   'prices-differ': {
     severity: 'warning',
-    expected: 'one price for one operation in every dialect',
+    expected: 'the same price for an operation in every protocol',
     fix: 'Use the same amount for all invoices of a 402.',
   },
   'networks-differ': {
     severity: 'error',
     expected: 'all invoices of a 402 on one network',
-    fix: 'Use nodes of the same network for all dialects.',
+    fix: 'Use nodes of the same network for all protocols.',
   },
   'clock-skew': {
     severity: 'warning',

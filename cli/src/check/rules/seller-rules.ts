@@ -29,8 +29,8 @@ export const SELLER_RULES = {
   },
   'discovery-offer-missing': {
     severity: 'error',
-    expected: 'a live 402 with every dialect that is advertised',
-    fix: 'Offer the dialect, or stop advertising it.',
+    expected: 'a live 402 with every protocol that is advertised',
+    fix: 'Offer the protocol, or stop advertising it.',
   },
   'discovery-node-key': {
     severity: 'error',
