@@ -70,7 +70,7 @@ describe('settings', () => {
   })
 
   test.each([
-    [[], 'Nothing to change was given.'],
+    [[], 'No change was given.'],
     [['--enable', '--disable'], '--enable cannot be combined with --disable.'],
     [['--types', 'node.*', '--all-types'], '--types cannot be combined with --all-types.'],
     [['--node', 'node_1', '--all-nodes'], '--node cannot be combined with --all-nodes.'],

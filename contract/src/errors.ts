@@ -31,7 +31,7 @@ export const ERRORS = {
   not_claimed: [409, 'This `requestId` does not hold the delivery, or has already released it.'],
   payment_expired: [
     410,
-    'The payment has expired and, according to the node, was not made; or the credential has expired: L402’s by its own time, x402’s 60 seconds after the end of its invoice.',
+    'The challenge has expired, and the node reports that it was not paid; or the credential has expired. An L402 credential contains the time when it expires; an x402 payment expires 60 seconds after its invoice.',
   ],
   cursor_expired: [
     410,

@@ -122,7 +122,7 @@ export const redeemPaymentByInvoice = operation({
   operationId: 'redeemPaymentByInvoice',
   summary: 'Validate an x402 payment and claim the delivery',
   description:
-    'Like `redeemPayment`, for x402, whose credentials contain an invoice instead of an id. `error.errorReason` is the reason as x402 names it. An invoice is accepted until 60 seconds after its end, even if it was paid in time. If `error.settled` is true, the customer has paid and got nothing: do not send a new challenge.',
+    'Like `redeemPayment`, for x402, whose credentials contain an invoice instead of an id. `error.errorReason` is the reason as x402 names it. An invoice is accepted until 60 seconds after it expires, even if it was paid in time. If `error.settled` is true, the customer has paid and got nothing: do not send a new challenge.',
   body: RedeemByInvoiceParams,
   status: 200,
   response: RedeemedPayment,

@@ -132,7 +132,7 @@ function areNames(names: unknown, isName: (name: string) => boolean): boolean {
 
 export const isHttpUrl = (url: unknown): url is string => isUri(url) && /^https?:\/\/[^/?]/i.test(url)
 
-/** Absolute, and without a name or password. */
+/** Absolute, and without a user name or password. */
 function isUri(uri: unknown): uri is string {
   if (typeof uri !== 'string' || !URI.test(uri) || BAD_ESCAPE.test(uri)) return false
   const [, authority = ''] = /^[^:]*:\/\/([^/?]*)/.exec(uri) ?? []

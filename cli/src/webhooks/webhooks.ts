@@ -32,7 +32,7 @@ export async function get(call: Call): Promise<void> {
 export async function update(call: Call): Promise<void> {
   const id = call.argument(0)
   const params = await changesOf(call)
-  if (Object.keys(params).length === 0) throw usage('Nothing to change was given.', 'boltyard webhooks update --help')
+  if (Object.keys(params).length === 0) throw usage('No change was given.', 'boltyard webhooks update --help')
   const client = await call.client()
   const advice = `The webhook may have been changed. To check: boltyard webhooks get ${sanitize(id)}`
   show(call, await call.change(advice, () => client.webhooks.update(id, params, { signal: call.signal })))

@@ -58,7 +58,7 @@ const IN_INVOICES: Planted[] = [
   [['networks-differ'], 'L402 is on testnet', { invoice: (wish, to) => (to === 'l402' ? { ...wish, prefix: 'tb' } : wish) }],
   [
     'discovery-node-key',
-    'another node than l402.json names signs the invoices',
+    'a node other than the one in l402.json signs the invoices',
     { l402Json: (one) => ({ ...one, provider: { node_pubkey: OTHER_KEY } }) },
   ],
 ]

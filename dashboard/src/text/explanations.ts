@@ -1,7 +1,7 @@
 import { ApiError } from '../api/client.ts'
 import { duration } from './format.ts'
 
-/** What to do next, for each error code that can occur in the dashboard. */
+/** What to do next, for the error codes whose messages do not say so. Each message of `limit_reached` does. */
 const NEXT: Record<string, string> = {
   no_answer: 'Check your connection. The page retries automatically when the service is back.',
   uncertain: 'Check your connection, then check whether it worked before you try again.',
@@ -17,7 +17,6 @@ const NEXT: Record<string, string> = {
   operation_in_progress: 'Wait until it has finished. This page updates automatically.',
   idempotency_conflict:
     'The first attempt may have worked. Enter the same as before and try again: if it worked, you get its result.',
-  limit_reached: 'Remove one you no longer need, or ask the operator for a higher limit.',
   payment_expired: 'Create a new challenge and pay that one.',
   invalid_payment_credential: 'Check the previous step: the credential must match this challenge exactly.',
   rate_limited: 'Wait a moment, then try again.',

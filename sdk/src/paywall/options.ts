@@ -80,7 +80,7 @@ export function checkOptions<R>(options: PaywallOptions<R>): void {
     throw new TypeError("`l402.reuse` must be '24h' or 'never'.")
   if (l402?.reuse === '24h' && singleUse) throw new TypeError("`singleUse` and `l402: { reuse: '24h' }` contradict each other.")
   if (typeof publicUrl === 'string' && !isHttpUrl(publicUrl))
-    throw new TypeError('`publicUrl` must be an http or https URL without a name, password or fragment.')
+    throw new TypeError('`publicUrl` must be an http or https URL without a user name, password or fragment.')
   if (!Number.isInteger(maxBodyBytes) || maxBodyBytes < 0) throw new TypeError('`maxBodyBytes` must be a whole number.')
   boundHeaders(options.bindHeaders)
   protocolsOf(options)
@@ -90,7 +90,7 @@ export function checkOptions<R>(options: PaywallOptions<R>): void {
 export function boundHeaders(names: readonly string[] = []): string[] {
   const headers = [...new Set(names.map((name) => name.toLowerCase()))].sort()
   if (headers.length > 20 || !headers.every((name) => HEADER_NAME.test(name) && !PAYMENT_FIELDS.includes(name)))
-    throw new TypeError('`bindHeaders` must be at most 20 names of headers, and none of those that carry a payment.')
+    throw new TypeError('`bindHeaders` must contain at most 20 header names, and none of a header that carries a payment.')
   return headers
 }
 

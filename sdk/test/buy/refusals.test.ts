@@ -61,7 +61,7 @@ describe('an unusable challenge is an error, and the wallet is not asked', () =>
     expect(error.message).toMatch(/Nothing was paid\.$/)
   })
 
-  test('an invoice for another network than the wallet’s', async () => {
+  test('an invoice for a network other than the wallet’s', async () => {
     const wallet = { pay: paysAll, network: 'regtest' as const }
     const error = await caught(newBuyer({ wallet }).fetch(shop.url))
     expect([error.code, error.message, asked]).toEqual([

@@ -105,7 +105,7 @@ describe('phoenixd', () => {
     expect(await outcomeOf({ url: NOWHERE, password: 'secret' })).toEqual(['wallet_unreachable', 'unpaid'])
   })
 
-  test('is another one than was asked to pay: nothing is paid', async () => {
+  test('is not the one that was asked to pay: nothing is paid', async () => {
     await interrupt()
     expect(await outcomeOf(async () => PREIMAGE)).toEqual(['wallet_mismatch', 'unknown'])
   })

@@ -125,7 +125,7 @@ describe('cheating sellers get nothing', () => {
 
   /** The time of an invoice is counted from now. */
   test.each<[string, RegExp, (required: any) => unknown, Made?]>([
-    ['another payee than the signer', /payee_mismatch/, (required) => ({ ...required, payTo: OTHER_NODE_KEY })],
+    ['a payee other than the signer', /payee_mismatch/, (required) => ({ ...required, payTo: OTHER_NODE_KEY })],
     ['a key that is no point', /pay_to_malformed/, (required) => ({ ...required, payTo: `02${'ff'.repeat(32)}` })],
     ['a lower amount than the invoice’s', /amount_mismatch/, (required) => ({ ...required, amount: '1000' })],
     ['an invoice without an amount', /amount_mismatch/, (required) => required, { millisatoshis: null }],

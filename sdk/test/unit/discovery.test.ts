@@ -311,7 +311,7 @@ test.each<[string, object, RegExp]>([
   ['no title', { title: ' ' }, /`title` is missing/],
   ['a public URL with a password', { publicUrl: 'https://me:secret@jokes.example' }, /`publicUrl` must be an http or https URL/],
   ['a public URL with a query', { publicUrl: 'https://jokes.example/?a' }, /`publicUrl`/],
-  ['six categories', { categories: [...'abcdef'] }, /`categories` must be at most 5/],
+  ['six categories', { categories: [...'abcdef'] }, /`categories` must have at most 5 entries/],
   ['a link that is no URL', { docs: { homepage: 'javascript:alert(1)' } }, /`docs\.homepage` must be a URL/],
   ['a route without a path', { routes: { GET: { amountSat: 1 } } }, /"GET" must be a method and a path/],
   ['a route in lowercase', { routes: { 'get /joke': { amountSat: 1 } } }, /"get \/joke" must be a method and a path/],

@@ -76,7 +76,7 @@ test('a removed lock is free, and a lock that could not be removed is released',
   expect(await isFree()).toBe(true)
 })
 
-test('who finds that the lock has just been removed begins with the first number, like everyone else', async () => {
+test('a process that finds that the lock has just been removed begins with the first number, like everyone else', async () => {
   const first = await acquire()
   let isRemoved = false
   const slow: PurchaseStore = {

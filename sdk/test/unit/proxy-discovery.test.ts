@@ -144,7 +144,7 @@ describe('C78: the seller’s own document', () => {
     ])
   })
 
-  test('C78: another price than the route’s is a mistake that names both', () => {
+  test('C78: a price that differs from the route’s is a mistake that names both', () => {
     const document: any = own('get /a', 'get /gone')
     const offers = [{ intent: 'charge', method: 'lightning', amount: '9' }]
     document.paths['/a'].get = { 'x-payment-info': { offers } }

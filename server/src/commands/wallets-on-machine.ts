@@ -58,7 +58,7 @@ export function walletsOnMachine(config: Config, sql: Database): WalletHome {
 
 function walletOf(config: Config, node: ReleasableNode): WalletDirectory {
   const wallet = openWalletDirectory(join(config.dataDir, 'nodes', node.id), networkOf(config))
-  if (wallet.lightningId !== node.lightningId) throw new StartFault(78, `${wallet.path} has another seed than ${node.id}`)
+  if (wallet.lightningId !== node.lightningId) throw new StartFault(78, `${wallet.path} has a different seed than ${node.id}`)
   // The database may have been restored from a backup that is older than the move.
   if (wallet.movedTo !== undefined && !node.releases.includes(wallet.movedTo))
     throw new StartFault(

@@ -175,7 +175,7 @@ describe('an invoice from an untrusted node', () => {
     ['MPP 21: one millisatoshi more', () => made({ millisatoshis: `${AMOUNT}001` })],
     ['MPP 21: a thousandth of the amount', () => made({ millisatoshis: String(AMOUNT) })],
     ['MPP 21: any amount', () => made({ millisatoshis: null })],
-    ['MPP 21: another hash than it says', () => made({}, { paymentHash: hash })],
+    ['MPP 21: a hash that differs from the stated one', () => made({}, { paymentHash: hash })],
     [
       'MPP 21: its hash in upper case',
       () => {

@@ -52,7 +52,7 @@ describe.skipIf(!isWanted)('the whole story on two replicas', () => {
 
   let turn = 0
   const next = (): Yard => [one, two][turn++ % 2] as Yard
-  /** Each request goes to the other replica than the one before. */
+  /** Requests go to the two replicas in turn. */
   const ask = (method: string, path: string, options: Request = {}): Promise<Answer> =>
     next().send(method, `/v1${path}`, { token: key.key, ...options })
   const want = async (status: number, answer: Promise<Answer>): Promise<any> => {

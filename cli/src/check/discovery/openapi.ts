@@ -56,7 +56,7 @@ function operationIn(
   return [{ name, method, ...target, advertised: advertised ?? [], isListed: true, is402Declared }]
 }
 
-/** Early versions had one offer in place of the list. Offers by other methods than Lightning are ignored. */
+/** Early versions had one offer in place of the list. Offers by methods other than Lightning are ignored. */
 function offersIn(info: unknown): Advertised[] | undefined {
   if (!isObject(info)) return undefined
   const offers = Array.isArray(info.offers) ? info.offers.filter(isObject) : typeof info.method === 'string' ? [info] : undefined

@@ -65,7 +65,7 @@ export function nip44(secret: Uint8Array, publicKey: string): Cipher {
     },
     decrypt: async (text) => {
       const bytes = fromBase64(text)
-      if (!bytes || bytes.length < 99 || bytes[0] !== NIP44_VERSION) throw new Error('Not a text of NIP-44, version 2.')
+      if (!bytes || bytes.length < 99 || bytes[0] !== NIP44_VERSION) throw new Error('Not a NIP-44 version 2 payload.')
       const [nonce, hidden, tag] = [bytes.slice(1, 33), bytes.slice(33, -32), bytes.slice(-32)]
       const [cipher, iv, mac] = keysFor(nonce)
       // The sender does not learn how long the comparison takes, and each text has keys of its own.
@@ -112,7 +112,7 @@ export function nip04(secret: Uint8Array, publicKey: string): Cipher {
     },
     decrypt: async (text) => {
       const [hidden, iv] = text.split('?iv=').map((part) => fromBase64(part))
-      if (!hidden || !iv) throw new Error('Not a text of NIP-04.')
+      if (!hidden || !iv) throw new Error('Not a NIP-04 payload.')
       const shown = await crypto.subtle.decrypt({ name, iv: bufferOf(iv) }, await key, bufferOf(hidden))
       const plain = textOf(new Uint8Array(shown))
       if (plain === undefined) throw new Error('The text is not UTF-8.')

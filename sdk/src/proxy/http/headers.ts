@@ -23,7 +23,7 @@ const NEVER_SENT = new Set([
   ...['x-azure-clientip', 'x-appengine-user-ip', 'x-original-forwarded-for'],
   // Payments.
   ...['payment-authorization', 'payment-signature', 'accept-payment'],
-  // Some frameworks take the path or the method from these, so they could reach another route than the one that was paid for.
+  // Some frameworks take the path or the method from these, so a request could reach a route other than the one that was paid for.
   ...['x-original-url', 'x-original-uri', 'x-rewrite-url', 'x-rewrite-uri', 'x-script-name'],
   ...['x-http-method', 'x-http-method-override', 'x-method-override'],
   // As CGI, it would become HTTP_PROXY.

@@ -17,7 +17,7 @@ export type Guess = { target: string; source: string }
 export type Attempt = {
   /** The password was correct: the count starts again at zero. */
   succeeded: () => Promise<void>
-  /** The attempt ended for another reason than a wrong password, such as a timeout or an unavailable store. */
+  /** The attempt ended for a reason other than a wrong password, such as a timeout or an unavailable store. */
   takeBack: () => Promise<void>
 }
 

@@ -63,7 +63,7 @@ function readWallet(directory: OpenDirectory, network: Network): WalletDirectory
   }
   const readOwn = (name: string): string | undefined => {
     if (!names.includes(name)) return undefined
-    return readForeignFile(join(opened, name), owner.uid) ?? refuse(`has a ${name} that is too large, linked, or of another user`)
+    return readForeignFile(join(opened, name), owner.uid) ?? refuse(`has a ${name} that is too large or linked, or belongs to another user`)
   }
   const found = readOwn('seed.dat') ?? refuse('has no seed.dat')
   const movedTo = NOTICE.exec(found)?.[1]
@@ -83,11 +83,11 @@ function readWallet(directory: OpenDirectory, network: Network): WalletDirectory
     const others = (Object.keys(CHAINS) as Network[]).filter((one) => one !== network)
     const other = others.find((one) => databaseFilesIn(names, one, lightningIdOf(seed, one)).length > 0)
     if (other) refuse(`is a wallet for ${other}; this installation uses ${network}`)
-    refuse('has no channel database for its seed. Without it the channels are lost, so it is not adopted')
+    refuse('has no channel database for its seed. Without one, its channels would be lost, so the wallet is not adopted')
   }
   for (const name of databaseFiles) {
     const stat = lstatSync(join(opened, name))
-    if (!stat.isFile() || stat.nlink !== 1 || stat.uid !== owner.uid) refuse(`has a ${name} that is linked, or of another user`)
+    if (!stat.isFile() || stat.nlink !== 1 || stat.uid !== owner.uid) refuse(`has a ${name} that is linked, or belongs to another user`)
     if (stat.size === 0 && name.endsWith('.db')) refuse(`has an empty ${name}`)
   }
   return { ...directory, network, seed, lightningId, movedTo, conf, databaseFiles, manifest }
@@ -96,7 +96,7 @@ function readWallet(directory: OpenDirectory, network: Network): WalletDirectory
 /** What is in it now: a daemon may have run since it was opened. */
 export function openAgain(known: WalletDirectory): WalletDirectory {
   const wallet = readWallet(known, known.network)
-  if (wallet.seed !== known.seed) throw new StartFault(78, `${known.path} has another seed than a moment ago`)
+  if (wallet.seed !== known.seed) throw new StartFault(78, `${known.path} has a different seed than a moment ago`)
   return wallet
 }
 
