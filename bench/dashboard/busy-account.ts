@@ -50,7 +50,7 @@ export async function fillAccount(sql: Database, accountId: string): Promise<Bus
   await sql`
     INSERT INTO activity (account_id, actor, action, target, at)
     SELECT ${accountId}, 'operator', 'key.created', id, to_timestamp(${start}) FROM unnest(${keyIds}::text[]) AS made (id)`
-  // As autovacuum has done long ago with rows of two months.
+  // In a real database, autovacuum would have done this long ago.
   for (const table of ['gateway_payments', 'paid_payments', 'activity', 'credit_entries', 'api_requests', 'nodes'])
     await sql.unsafe(`VACUUM ANALYZE ${table}`)
   return { nodeIds, keyIds, paymentId, from: start + 20 * 86_400, to: start + 27 * 86_400 }

@@ -172,7 +172,7 @@ const PAYMENTS: RunnableCommand[] = [
   {
     path: 'payments create',
     summary: 'Create a payment and its challenge, for your own 402 response',
-    about: 'The challenge is the value of the WWW-Authenticate header. It expires after five minutes.',
+    about: 'The challenge is the value of the WWW-Authenticate header. It expires after at most five minutes.',
     examples: [
       { line: 'boltyard payments create --node shop --amount-sat 100 --description "Weather report"', does: 'charge over MPP' },
       {

@@ -376,7 +376,7 @@ describe('two runs with one credential file', () => {
     )
   })
 
-  test('a run that was taken for dead does not remove the file of the run that has replaced it', async () => {
+  test('a run that was assumed to be dead does not remove the file of the run that has replaced it', async () => {
     const locks = `${home}/.local/state/boltyard/locks`
     payInvoice = () => {
       for (const name of readdirSync(locks)) writeFileSync(`${locks}/${name}`, '{"token":"other","isReleased":true}')
@@ -390,7 +390,7 @@ describe('two runs with one credential file', () => {
   })
 })
 
-describe('a run that was taken for dead', () => {
+describe('a run that was assumed to be dead', () => {
   const OTHER = 'cd'.repeat(32)
   const locks = `${home}/.local/state/boltyard/locks`
 

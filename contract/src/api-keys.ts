@@ -28,7 +28,7 @@ export const ApiKey = named(
     scopes,
     expiresAt,
     secretExpiresAt: nullable(
-      timestamp('When the secret used for this request stops working, because the key was rotated. Null for the current secret.'),
+      timestamp('When the secret this request used stops working, because the key was rotated. Null for the current secret.'),
     ),
   },
   {

@@ -144,6 +144,6 @@ export type ApiKey = {
   scopes: Scope[]
   /** When the key expires: from then on it is refused. Null: never. Unix seconds. */
   expiresAt: number | null
-  /** When the secret used for this request stops working, because the key was rotated. Null for the current secret. Unix seconds. */
+  /** When the secret this request used stops working, because the key was rotated. Null for the current secret. Unix seconds. */
   secretExpiresAt: number | null
 }

@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
 
 function compile(source: string): string {
-  // In no room: other tests read those at the same time.
+  // Not inside a room, because other tests read the rooms at the same time.
   const directory = mkdtempSync(join(root, '.types-'))
   try {
     writeFileSync(join(directory, 'shop.ts'), source)

@@ -68,7 +68,7 @@ function compareWithDiscovery(
   for (const { source, protocol, amountMsat } of advertised) {
     const live = offers.find((offer) => offer.protocol === protocol)
     if (!live && !SCHEMES[protocol].test(answer.header(WWW_AUTHENTICATE)))
-      note('discovery-offer-missing', `${source} advertises ${protocol}, the 402 does not offer it`)
+      note('discovery-offer-missing', `${source} advertises ${protocol}, but the 402 does not offer it`)
     else if (live && amountMsat !== undefined && live.amountMsat !== amountMsat)
       note('discovery-price', `${source} advertises ${price(amountMsat)}, the ${protocol} invoice has ${price(live.amountMsat)}`)
   }

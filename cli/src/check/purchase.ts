@@ -52,7 +52,7 @@ export class Purchases {
     }
   }
 
-  /** Undefined if the wallet refuses: the invoice may be of another sandbox. */
+  /** Undefined if the wallet refuses: the invoice may be from another sandbox. */
   async #pay({ invoiceText, protocol }: LiveOffer, name: string): Promise<string | undefined> {
     try {
       return await this.#wallet(invoiceText)

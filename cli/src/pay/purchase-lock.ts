@@ -41,7 +41,7 @@ function placeOf(path: string): string {
   }
 }
 
-/** Another run may have taken this one for dead, for example after a suspension. The file is then that one's, and stays. */
+/** Another run may have assumed that this one is dead, for example after a suspension. The file then belongs to that run, and stays. */
 export async function requireHeld(lock: Lock | undefined): Promise<void> {
   if (!lock || (await lock.isHeld())) return
   throw new Failure('conflict', 'purchase_in_progress', 'Another run uses the same credential file now. This run paid nothing.')

@@ -127,7 +127,7 @@ export class SavedPurchase {
     this.#file.remove()
   }
 
-  /** Unless the file has another purchase by now, of a run that took this one for dead. */
+  /** Does nothing if the file has another purchase by now, because another run assumed that this one is dead. */
   removeUsedUp(): void {
     if (readDocument(this.path)?.paymentHash === this.purchase.paymentHash) this.remove()
   }

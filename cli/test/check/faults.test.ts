@@ -140,7 +140,7 @@ const IN_X402: Planted[] = [
   ['x402-terms', 'the flow is unknown', changed(({ extra }) => ({ extra: { ...extra, paymentFlow: 'later' } }))],
   [
     ['x402-description', 'x402-request-hash'],
-    'requestHash is of another request',
+    'requestHash belongs to another request',
     changed(({ extra }) => ({ extra: { ...extra, requestHash: '00'.repeat(32) } })),
   ],
   [

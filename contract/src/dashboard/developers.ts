@@ -13,7 +13,7 @@ export const ApiRequest = named(
     method: text('HTTP method.'),
     route: text('Pattern of the path, without ids and query.'),
     status: Type.Integer({ description: 'HTTP status of the response.' }),
-    errorCode: nullable(text('Code of the error, if it was one.')),
+    errorCode: nullable(text('Code of the error, if the response was one.')),
     errorMeaning: nullable(text('What the code means.')),
     durationMs: Type.Number({ description: 'Milliseconds until the response was sent.' }),
     requestId: text('The `X-Request-Id` of the response.'),

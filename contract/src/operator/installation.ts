@@ -21,7 +21,7 @@ export type Host = Static<typeof Host>
 export const CatalogVersion = named(
   {
     version: text('The version.'),
-    isInCatalog: flag('Nodes can be created with it or updated to it. Otherwise, nodes run it from before.'),
+    isInCatalog: flag('Nodes can be created with it or updated to it. Otherwise, only existing nodes still run it.'),
     isLatest: flag('New nodes get this one.'),
     nodes: count('Nodes that run it now or ran it last, without deleted ones.'),
   },

@@ -29,7 +29,7 @@ const HEIGHT = 220
 const Chart = lazy(() => import('./chart.tsx'))
 const NAMES: Record<Span, string> = { day: '24 hours', week: '7 days', month: '30 days' }
 
-/** Of the account, or of one node; lately, or in a month of the calendar since it was created. */
+/** What the account or one node received, recently or in a calendar month since it was created. */
 export function Received({ nodeId, since = 0 }: { nodeId?: string; since?: number }) {
   const [stored, setSpan] = useLocalStorage<Span>({ key: 'boltyard-span', defaultValue: 'day', getInitialValueInEffect: false })
   const [month, setMonth] = useState<Month>()

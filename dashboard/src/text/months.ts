@@ -16,7 +16,7 @@ const named = (date: Date): Month => `${date.getFullYear()}-${twoDigits(date.get
 /** The first second of the month, or of one that many months later. */
 export const monthStart = (month: Month, months = 0): number => firstOf(month, months).getTime() / 1000
 
-/** The newest first, beginning with the one of this time. */
+/** The newest first, beginning with the current one. */
 export function lastMonths(now: number): Month[] {
   const current = named(new Date(now * 1000))
   return Array.from({ length: LISTED }, (_, ago) => named(firstOf(current, -ago)))

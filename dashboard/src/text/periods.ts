@@ -15,7 +15,7 @@ const NAMES: Record<Period, string> = {
   custom: 'From … to …',
 }
 
-/** With the month where the name leaves it open, because people look for "October". */
+/** "This month" and "Last month" also get the name of the month, because people look for "October". */
 export function periodName(period: Period, now: Date): string {
   if (period !== 'month' && period !== 'last-month') return NAMES[period]
   const { from = 0 } = rangeOf(period, {}, now)

@@ -134,7 +134,8 @@ export class Hub {
   /** Resumes what was in progress when the last hub process died. */
   resume(log: (line: string) => void): void {
     const report = (error: unknown): void => {
-      if (!this.#stop.signal.aborted) log(`an interrupted payment or grant stays pending: ${error instanceof Error ? error.message : String(error)}`)
+      if (!this.#stop.signal.aborted)
+        log(`an interrupted payment or grant stays pending: ${error instanceof Error ? error.message : String(error)}`)
     }
     for (const payment of this.#ledger.pendingPayments.values()) {
       this.#track(payment, () => this.#completePayment(payment, true)).catch(report)

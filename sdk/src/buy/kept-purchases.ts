@@ -129,7 +129,7 @@ export class KeptPurchases {
     try {
       const current = await this.read(key)
       if (!current || !isForgotten(current)) return
-      // Throws if another process has taken this one for dead, and may have bought the same since.
+      // Throws if another process has assumed that this one is dead, and so may have bought the same since.
       await this.delete(key, lock)
       await lock.remove()
     } finally {

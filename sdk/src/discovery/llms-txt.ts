@@ -41,5 +41,5 @@ function lineFor(service: Service, route: PricedRoute, serverPath: string): stri
   return `\`${what}\`, ${price}${text}${note}`
 }
 
-/** Markdown would take a second line for something else. */
+/** A second line could mean something else in Markdown, such as a heading. */
 const lineOf = (text: string): string => text.replace(/\s+/g, ' ').trim()

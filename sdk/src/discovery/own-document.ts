@@ -14,7 +14,7 @@ export function ownDocument(service: Service, routes: readonly PricedRoute[]): J
   const { openapi, title, version = '1.0.0', description } = service
   const info = { title, version, ...(description === undefined ? {} : { description }) }
   const servers = [{ url: addressOf(service, '') || '/' }]
-  // It says that no key or account is needed.
+  // An empty list says that no key or account is needed.
   const security = routes.some(({ requiresAuth }) => requiresAuth) ? {} : { security: [] }
   if (openapi === undefined) return { openapi: '3.1.0', info, servers, ...security }
   const document: unknown = JSON.parse(JSON.stringify(openapi))

@@ -34,7 +34,7 @@ test('an entry stays if the lock is lost while the new one is written, of which 
     throw new Error('the lock is lost')
   }
   await expect(store.set('a', 'ours', mayReplace)).rejects.toThrow('the lock is lost')
-  // It was asked when the new file was there, right before it would have got its name.
+  // `mayReplace` was called when the new file existed, right before the rename.
   expect([files.length, readdirSync(directory), await store.get('a')]).toEqual([2, ['a.json'], 'theirs'])
 })
 

@@ -99,7 +99,7 @@ test('a purchase is not removed by a process that was suspended and has lost its
   const [name = ''] = await names('purchase.')
   const old = await store.get(name)
   let isSuspended = false
-  /** The process looks at the purchase under its lock, and goes on when another one has taken it for dead and has bought the same. */
+  /** The process looks at the purchase under its lock. It continues after another one has assumed that it is dead and bought the same. */
   const get: PurchaseStore['get'] = async (wanted) => {
     const [lock = ''] = wanted === name && !isSuspended ? await names(`lock.${name.slice('purchase.'.length)}.`) : []
     if (lock === '' || JSON.parse((await store.get(lock)) ?? '').isReleased) return store.get(wanted)

@@ -86,7 +86,7 @@ export class WeatherShop {
     this.#money = await this.#balances()
   }
 
-  /** What has changed hands since then. */
+  /** What was spent and earned since `renew`. */
   async moved(): Promise<{ spent: number; earned: number }> {
     const [purse, till] = await this.#balances()
     return { spent: this.#money[0] - purse, earned: till - this.#money[1] }

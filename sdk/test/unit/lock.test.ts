@@ -46,7 +46,7 @@ describe('an owner that has removed its lock', () => {
   })
 })
 
-describe('an owner that was taken for dead', () => {
+describe('an owner that was assumed to be dead', () => {
   test('does not hold the lock again when its number is used again', async () => {
     const dead = await acquire()
     await takeForDead()

@@ -3,7 +3,7 @@ import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { memoryStore, NotPaidError, type PurchaseStore } from '../../src/buy/index.ts'
 import { outcomeOf, Seller } from '../buy/seller.ts'
 
-/** A call that is suspended for so long that another machine takes it for dead, and buys the same. */
+/** A call that is suspended for so long that another machine assumes it is dead, and buys the same. */
 
 let seller: Seller
 let base: PurchaseStore

@@ -15,18 +15,18 @@ type DialogProps = {
   create: () => Promise<OneLink>
   onClose: () => void
   children: ReactNode
-  /** Says itself what is wrong with the address. */
+  /** Shows its own error about the address. */
   emailField?: (refusal: string | undefined) => ReactNode
 }
 
-/** Speaks of the link that was created: since the page was loaded, the account may have got an owner. */
+/** Describes the link that was created, because the account may have got an owner since the page was loaded. */
 export function whatNext({ kind, email }: Pick<OneLink, 'kind' | 'email'>): string {
   if (kind === 'sign-in') return `Send this link to ${email}. Whoever has it can sign in as ${email}.`
   if (kind === 'claim') return 'Send this link to the future owner. Whoever uses it becomes the owner.'
   return email === null ? 'Send this link to the person you invite.' : `Send this link to ${email}.`
 }
 
-/** We verify no address, so an invitation for one is bound to it, but not to who reads its mail. */
+/** We do not verify addresses, so an invitation is bound to its address, but not to the person who reads the mail there. */
 const forWhom = ({ kind, email }: Pick<OneLink, 'kind' | 'email'>): string =>
   kind === 'invitation' && email !== null ? 'and only to sign up with this address' : 'for anyone who has it'
 

@@ -103,7 +103,7 @@ export function NodeList({ filter, showsAccount = false, empty }: ListProps) {
   )
 }
 
-/** That no node was deleted or needs attention is good, and nothing is to be created. */
+/** An empty list of failed or deleted nodes is good news, so its picture does not suggest creating a node. */
 function artOf({ search, state }: NodeFilter): Drawing {
   if (search !== undefined) return 'search'
   return state === 'failed' || state === 'restorable' ? 'yard' : 'nodes'

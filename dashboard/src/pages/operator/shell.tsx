@@ -47,7 +47,7 @@ export function OperatorShell({ me, expiresAt, children }: Props) {
       {me.isSandbox && <Ribbon />}
       <OperatorLabel />
       <div className="shell">
-        {/* Not a header: that of an open dialog would be a second one. */}
+        {/* Not a header element, because an open dialog has one, too. */}
         <section className="side operator-side" aria-label="Sidebar">
           <div className="side-head">
             <Brand />

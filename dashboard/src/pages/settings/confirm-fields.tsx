@@ -53,7 +53,7 @@ export function ConfirmFieldsWithCode({
   )
 }
 
-/** Asks again who it is, because a session can be stolen, or a screen left unlocked. */
+/** Asks for proof of identity again, because a session can be stolen, or a screen left unlocked. */
 export function ConfirmFields({ user, password, onPassword, label = 'Your password' }: Props) {
   const { data: security } = useQuery(securityQuery)
   const passkeys = useQuery({ queryKey: ['passkeys'], queryFn: ({ signal }) => listPasskeys(signal) })

@@ -5,7 +5,7 @@ import type { PurchaseStore } from './store.ts'
 const FIRST_PAUSE_MS = 20
 const LONGEST_PAUSE_MS = 500
 const HEARTBEAT_MS = 10_000
-/** An owner on another machine that has not changed its lock for this long is taken for dead. */
+/** An owner on another machine that has not changed its lock for this long is assumed to be dead. */
 const SILENCE_MS = 60_000
 
 type Entry = Owner & { beat: number; isReleased?: boolean }
@@ -16,7 +16,7 @@ const released = new Set<string>()
 export type Lock = {
   /** Whether the lock had to be waited for. */
   readonly isAfterOther: boolean
-  /** False if another process has taken this one for dead. */
+  /** False if another process has assumed that this one is dead. */
   isHeld(): Promise<boolean>
   /** Never throws: it comes after a payment, and what was bought must be delivered. Until the store works again, only this process knows. */
   release(): Promise<void>

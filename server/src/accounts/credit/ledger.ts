@@ -37,7 +37,7 @@ async function namesOf(sql: Sql, accountId: string, rows: { nodeId: string | nul
  */
 export async function* ledgerCsv(sql: Sql, accountId: string): AsyncGenerator<string> {
   let balanceMsat = 0
-  // With the first lines: a response that has begun cannot say any more that the store failed.
+  // Sent together with the first lines, because a response that has begun can no longer report that the store failed.
   let header = csvLineOf(COLUMNS)
   for (let after = 0; ; ) {
     const entries = await listEntriesAfter(sql, accountId, after, EXPORTED_AT_ONCE)

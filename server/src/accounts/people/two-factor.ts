@@ -30,7 +30,7 @@ export type TwoFactorStatus = { isOn: boolean; since: number | null; recoveryCod
 export type Verdict = 'passed' | 'code required' | 'wrong code' | 'unverified passkey'
 
 const contextOf = (personId: string): string => `${personId} two-factor secret`
-/** With the person in it, equal codes of two people would have different hashes. */
+/** Contains the person, so that equal codes of two people have different hashes. */
 const hashOf = (personId: string, code: string): Buffer => createHash('sha256').update(`${personId} ${code}`).digest()
 /** People type codes with spaces and hyphens, in lower case. */
 const normalized = (code: string): string => code.replace(/[\s-]/g, '').toUpperCase()

@@ -24,7 +24,7 @@ export function operatorSessionRoutes({ config, operatorSessions: sessions, sign
         throw new Problem('unauthorized', 'This is not the operator token.')
       }
       await attempt.succeeded()
-      // Whatever session the browser had before ends, so that signing out ends all that it has.
+      // Ends the browser's earlier session, so that signing out leaves none.
       await sessions.end(request.headers.cookie)
       const { expiresAt, cookie } = await sessions.start()
       request.log.info({ address: request.ip }, 'the operator signed in')

@@ -63,7 +63,10 @@ function readWallet(directory: OpenDirectory, network: Network): WalletDirectory
   }
   const readOwn = (name: string): string | undefined => {
     if (!names.includes(name)) return undefined
-    return readForeignFile(join(opened, name), owner.uid) ?? refuse(`has a ${name} that is too large or linked, or belongs to another user`)
+    return (
+      readForeignFile(join(opened, name), owner.uid) ??
+      refuse(`has a ${name} that is too large or linked, or belongs to another user`)
+    )
   }
   const found = readOwn('seed.dat') ?? refuse('has no seed.dat')
   const movedTo = NOTICE.exec(found)?.[1]
@@ -87,7 +90,8 @@ function readWallet(directory: OpenDirectory, network: Network): WalletDirectory
   }
   for (const name of databaseFiles) {
     const stat = lstatSync(join(opened, name))
-    if (!stat.isFile() || stat.nlink !== 1 || stat.uid !== owner.uid) refuse(`has a ${name} that is linked, or belongs to another user`)
+    if (!stat.isFile() || stat.nlink !== 1 || stat.uid !== owner.uid)
+      refuse(`has a ${name} that is linked, or belongs to another user`)
     if (stat.size === 0 && name.endsWith('.db')) refuse(`has an empty ${name}`)
   }
   return { ...directory, network, seed, lightningId, movedTo, conf, databaseFiles, manifest }

@@ -58,8 +58,8 @@ export async function usageTimes(sql: Sql): Promise<UsageTimes> {
 }
 
 /**
- * What the ledger charged each node since `from`. Whole days come from the stored sums; for the first day and for the days that are not added
- * up yet, entries are read. The times are parameters: PostgreSQL would not expect few rows from a subquery, and would read whole tables.
+ * What the ledger charged each node since `from`. Whole days come from the stored sums; entries are read only for the first day and for days
+ * that are not added up yet. The times are parameters: PostgreSQL would not expect few rows from a subquery, and would read whole tables.
  */
 export async function usageByNode(
   sql: Sql,
