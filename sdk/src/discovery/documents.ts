@@ -16,7 +16,7 @@ export type DiscoveryDocuments = {
 }
 
 /**
- * Created once: nothing in the documents depends on a request. Without \`routeFor\`, a request gets the route with the same path, or else the
+ * Created once: nothing in the documents depends on a request. Without `routeFor`, a request gets the route with the same path, or else the
  * first that covers it.
  */
 export function documentsOf(service: Service, routes: readonly PricedRoute[], routeFor?: RouteFor): DiscoveryDocuments {
