@@ -22,7 +22,7 @@ export const DEFAULTS: Fields = {
   l402: { fields: { reuse: { ...oneOf('24h', 'never'), isRequired: true } } },
   requiresAuth: flag,
   bindHeaders: {
-    allowed: 'a list of at most 20 names of headers, and none of those that carry a payment',
+    allowed: 'a list of at most 20 header names, and none of a header that carries a payment',
     is: (value) => Array.isArray(value) && value.every(isHeaderName) && isBindable(value),
   },
   priceTolerance: {
@@ -102,7 +102,7 @@ export const PROXY: Fields = {
             ([name, one]) => HEADER_NAME.test(name) && !OURS.test(name) && typeof one === 'string' && HEADER_VALUE.test(one),
           ),
       },
-      remove: listOf('a list of names of headers', isHeaderName),
+      remove: listOf('a list of header names', isHeaderName),
     },
   },
   publicUrl: url('the URL that customers use, such as https://api.example.com', ({ href }) => !href.includes('?')),
