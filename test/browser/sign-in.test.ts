@@ -209,9 +209,10 @@ inBrowser('signing in to the dashboard', () => {
       await new Promise<void>((resolve) => held.push(resolve))
       await route.fulfill({ response })
     })
+    // The page may ask for something by itself as soon as the session is over, and then have nothing to ask for on the next page.
+    const refused = page.waitForResponse((response) => response.status() === 401)
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()
     await expect.poll(() => held.length).toBe(1)
-    const refused = page.waitForResponse((response) => response.status() === 401)
     await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Credit' }).click()
     await refused
     for (const release of held) release()
