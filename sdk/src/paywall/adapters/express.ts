@@ -46,7 +46,7 @@ type Routed = {
   route?: { path?: unknown; methods?: Record<string, boolean> }
 }
 type Next = (error?: unknown) => unknown
-type Handler = (request: IncomingRequest, response: NodeResponse, next: Next) => Promise<void>
+type Handler = (request: IncomingRequest, response: NodeResponse, next: Next) => Promise<void> | undefined
 
 /**
  * Charges for a route in Express 4 and 5: `app.get('/joke', paywall({ nodeId, amountSat: 10 }), (request, response) => …)`. In plain
@@ -54,26 +54,40 @@ type Handler = (request: IncomingRequest, response: NodeResponse, next: Next) =>
  */
 export function paywall<R = ExpressRequest>(options: PaywallOptions<R>): Handler & Ready {
   const gate = lazyGate(options)
-  const handler: Handler = async (request, response, next) => {
-    try {
-      const passes = mayPass(gate, request, response)
-      // A remembered credential is not worth waiting for: the rest of the chain runs at once, as it would without a paywall.
-      if (passes !== true && !(await passes)) return
-    } catch (error) {
-      return isExpress(request) ? void next(error) : fail(response, error)
-    }
-    if (isExpress(request)) return void next()
-    try {
-      await next()
-    } catch (error) {
-      fail(response, error)
-    }
+  const handler: Handler = (request, response, next) => {
+    const passes = decision(gate, request, response)
+    // A remembered credential is not worth a promise: the rest of the chain runs at once, as it would without a paywall.
+    return passes === true && isExpress(request) ? void next() : serve(passes, request, response, next)
   }
   return Object.assign(handler, { ready: gate.ready })
 }
 
+type Passes = true | Promise<boolean>
+
+function decision<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): Passes {
+  try {
+    return mayPass(gate, request, response)
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+async function serve(passes: Passes, request: IncomingRequest, response: NodeResponse, next: Next): Promise<void> {
+  try {
+    if (passes !== true && !(await passes)) return
+  } catch (error) {
+    return isExpress(request) ? void next(error) : fail(response, error)
+  }
+  if (isExpress(request)) return void next()
+  try {
+    await next()
+  } catch (error) {
+    fail(response, error)
+  }
+}
+
 /** False if the response was sent, or nobody is there to get it. True without a promise for a credential that is remembered. */
-export function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): true | Promise<boolean> {
+export function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): Passes {
   const { method = 'GET', url = '/', headers } = request
   const routed = request as Routed
   const { originalUrl = url } = routed
