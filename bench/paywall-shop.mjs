@@ -11,8 +11,9 @@ const terms = { client, nodeId: process.env.NODE_ID ?? '', amountSat: 100, maxOp
 const app = express()
 const handler = (_request, response) => void response.json({ joke: 'bench' })
 app.get('/healthz', handler)
-app.get('/free', handler)
 app.get('/bench', paywall(terms), handler)
+// Next to each other, because Express tries one route after another.
+app.get('/free', handler)
 app.get('/l402', paywall({ ...terms, protocol: 'l402' }), handler)
 app.get('/all', paywall({ ...terms, protocols: ['mpp', 'l402', 'x402'] }), handler)
 const server = app.listen(0, '127.0.0.1', () => process.send?.(server.address().port))
