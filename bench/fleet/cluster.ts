@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { accessOfFile, type ClusterAccess } from '../../server/src/runtimes/kubernetes/access.ts'
 import { KubernetesClient } from '../../server/src/runtimes/kubernetes/client.ts'
 import {
+  annotationsOf,
   claimOf,
   nodeName,
   PATHS,
@@ -66,7 +67,10 @@ export class FleetCluster {
       const name = nodeName(node.id)
       await this.#create(PATHS.claims(NAMESPACE), claimOf(place, node.id, name, { storageClass: undefined, storageSize: '1Gi' }))
       const launch = { image: this.#image, chainArguments: [], claim: name, secret: name }
-      const set = await this.#create(PATHS.statefulSets(NAMESPACE), statefulSetOf(place, specOf(node), launch))
+      const set = await this.#create(
+        PATHS.statefulSets(NAMESPACE),
+        statefulSetOf(place, node.id, launch, annotationsOf(specOf(node))),
+      )
       await this.#run(place, node, set)
     })
   }

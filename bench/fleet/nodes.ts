@@ -38,6 +38,7 @@ const history = () => ({
 /** The node as the reconciler knew it when it started it. */
 export const specOf = ({ id }: FleetNode): NodeSpec => ({
   id,
+  lightningId,
   autoLiquidity: 'off',
   desired,
   hasOperation: false,

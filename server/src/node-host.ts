@@ -5,6 +5,7 @@ import { type AccessTo, accessTo } from './nodes/access.ts'
 import type { Network } from './nodes/lightning-id.ts'
 import { type LookUpNode, lookUpNodeOn } from './nodes/look-up.ts'
 import { openMaterial } from './nodes/material.ts'
+import { IdleVolumes } from './nodes/moving/idle-volumes.ts'
 import { nodeEventReceiver, type ReceiveNodeEvent } from './nodes/node-events.ts'
 import { Orphans } from './nodes/orphans.ts'
 import { startPurges } from './nodes/purges.ts'
@@ -15,6 +16,7 @@ import { type ReportSilence, silenceReporter } from './nodes/silence.ts'
 import { hostIdOf } from './platform/data-dir.ts'
 import type { Logger } from './platform/log.ts'
 import type { MasterKey } from './platform/secrets.ts'
+import type { OpenVolumes } from './runtimes/kubernetes/moving/idle-volumes.ts'
 import { addressIn } from './runtimes/process/address.ts'
 import { moveEarlierState } from './runtimes/process/earlier-state.ts'
 import { HubProcess } from './runtimes/process/hub-process.ts'
@@ -24,7 +26,7 @@ import { installSoftware, versionsOf } from './runtimes/process/software.ts'
 import { Hub, type HubDoor } from './sandbox/hub.ts'
 import { Settlements } from './settlements/settlements.ts'
 import type { NoteChange } from './store/changes.ts'
-import type { Sql } from './store/db.ts'
+import type { Database, Sql } from './store/db.ts'
 import { checkAllWithin, placesBefore, takeOverHost, wakeNode } from './store/nodes/steps.ts'
 import { settingOnce } from './store/settings.ts'
 
@@ -58,7 +60,7 @@ export type NodeHost = {
   close: () => Promise<void>
 }
 
-export type NodeHostOptions = { config: Config; sql: Sql; masterKeys: MasterKey[]; noteChange: NoteChange; log: Logger }
+export type NodeHostOptions = { config: Config; sql: Database; masterKeys: MasterKey[]; noteChange: NoteChange; log: Logger }
 
 export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> {
   const { config, sql, masterKeys, noteChange, log } = options
@@ -115,8 +117,9 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     }
     wake()
   })
-  const { nodesSeen } = quarters
+  const { nodesSeen, openVolumes } = quarters
   const orphans = nodesSeen && new Orphans({ sql, nodesSeen, log })
+  const idleVolumes = openVolumes && new IdleVolumes({ sql, volumes: openVolumes, log })
   const purges = kubernetes ? undefined : startPurges({ sql, host, retentionDays: config.retentionDays, wake, log })
   return {
     ...common,
@@ -128,6 +131,7 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     close: async () => {
       endWatch()
       await orphans?.close()
+      await idleVolumes?.close()
       purges?.stop()
       await settlements.close()
       await reconciler.stop()
@@ -172,6 +176,8 @@ type Quarters = {
   watchStaleMs: () => Record<string, number>
   /** Nodes that have objects in the cluster older than this; undefined if not all are known. Only on Kubernetes. */
   nodesSeen: ((minAgeMs: number) => string[] | undefined) | undefined
+  /** Only on Kubernetes. */
+  openVolumes: OpenVolumes | undefined
   close: () => Promise<void>
 }
 
@@ -189,7 +195,7 @@ async function openKubernetes(
   const { openKubernetesHost } = await import('./runtimes/kubernetes/kubernetes-host.ts')
   const installation = await installationOf(sql)
   const passwordOf = async (nodeId: string): Promise<string> => (await materialOf(nodeId)).restrictedPassword
-  const { runtime, addressOf, hubDoor, staleMs, nodesSeen, close } = openKubernetesHost({
+  const { runtime, addressOf, hubDoor, staleMs, nodesSeen, openVolumes, close } = openKubernetesHost({
     config,
     kubernetes,
     installation,
@@ -205,6 +211,7 @@ async function openKubernetes(
     hubDoor,
     watchStaleMs: staleMs,
     nodesSeen,
+    openVolumes,
     close,
   }
 }
@@ -212,7 +219,14 @@ async function openKubernetes(
 async function openProcesses({ config, sql }: NodeHostOptions, materialOf: MaterialOf): Promise<Quarters> {
   const { dataDir, software, nodeUids: uids } = config
   const host = hostIdOf(dataDir)
-  const common = { host, addressOf: addressIn(dataDir), whyNoUpdates: undefined, watchStaleMs: () => ({}), nodesSeen: undefined }
+  const common = {
+    host,
+    addressOf: addressIn(dataDir),
+    whyNoUpdates: undefined,
+    watchStaleMs: () => ({}),
+    nodesSeen: undefined,
+    openVolumes: undefined,
+  }
   if (config.role === 'api') {
     const hubDoor = software.kind === 'sandbox' ? HubProcess.attach(dataDir) : undefined
     const close = async (): Promise<void> => undefined

@@ -244,14 +244,14 @@ describe.skipIf(reason !== undefined)('the chart on a real cluster', () => {
     for (const pattern of [
       /kubectl .* release node_… \S+/,
       /kubectl -n boltyard cp "\$pod:\/tmp\/out" kiosk/,
-      /kubectl .* rm -r \/tmp\/out/,
+      /kubectl .* rm -rf \/tmp\/out/,
     ])
       await inPod(command(pattern).replace('node_…', nodeId))
     await expect(podOf(nodeId)).rejects.toThrow('NotFound')
     for (const pattern of [
       /kubectl -n boltyard cp kiosk \S+/,
       /kubectl .* adopt \/tmp\/kiosk --account acct_…/,
-      /kubectl .* rm -r \/tmp\/kiosk/,
+      /kubectl .* rm -rf \/tmp\/kiosk/,
     ])
       await inPod(command(pattern).replace(' --account acct_…', ''))
     const [node] = await boltyard.nodes.list()

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import type { Config } from '../config.ts'
 import { type Adoption, type AdoptionDeps, checkAdoption, findAdopted, insertAdopted, materialOf } from '../nodes/moving/adopt.ts'
 import { markMoved, openAgain, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
+import { requireAsReleased } from '../nodes/moving/whole-wallet.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
 import { hiddenDaemons, processesUsing } from '../platform/linux.ts'
@@ -35,7 +36,7 @@ export async function adopt(config: Config, args: string[]): Promise<void> {
       if (!isId('acct', accountId) || !(await findAccount(sql, accountId)))
         throw new StartFault(78, `--account: there is no such account`)
       const existing = (await findAdopted(sql, adoption)) ?? (await move(deps, home, adoption, options.newest ?? false))
-      if (existing !== undefined) say(`Already adopted as ${existing}. Nothing was changed.`, directory)
+      if (existing !== undefined) say(`Already adopted as ${existing}. Nothing was changed.`, home.reminder(directory))
       home.forget(wallet)
     }),
   )
@@ -45,10 +46,12 @@ async function move(deps: AdoptionDeps, home: WalletHome, adoption: Adoption, is
   const { wallet } = adoption
   await checkAdoption(deps, adoption)
   const begun = await home.findBegun(wallet, isNewest)
+  if (!isNewest) await requireAsReleased(wallet)
   if (wallet.movedTo !== undefined && wallet.movedTo !== begun)
     throw new StartFault(78, `${wallet.path} was moved to ${wallet.movedTo} already, which may be in use elsewhere`)
   await home.requireOnlyCopy(wallet, begun)
   requireUnused(wallet)
+  await home.requireLock()
   const nodeId = await home.begin(wallet, begun)
   try {
     return await finish(deps, home, nodeId, adoption)
@@ -69,12 +72,12 @@ async function finish(deps: AdoptionDeps, home: WalletHome, nodeId: string, adop
   const material = materialOf(wallet)
   // A daemon may have read the seed just before it was replaced.
   await home.fill(nodeId, wallet, material, () => requireUnused(wallet))
-  const other = await insertAdopted(deps, nodeId, { ...adoption, wallet }, material)
+  const other = await insertAdopted(deps, nodeId, { ...adoption, wallet }, material, home.requireLock)
   if (other !== undefined) return other
   crashpoint('adopt: committed')
   say(
     `Adopted as ${nodeId}. ${adoption.isStarted ? 'The service starts it now.' : 'It is stopped until its owner starts it.'}`,
-    wallet.path,
+    home.reminder(wallet.path),
   )
   const { notKept } = wallet.conf
   if (notKept.length > 0)
@@ -180,8 +183,6 @@ function readArguments(args: string[]): { directory: string; options: Options } 
   throw new StartFault(78, USAGE)
 }
 
-function say(what: string, directory: string): void {
-  process.stderr.write(
-    `${what} Never start another daemon with this seed (${directory}): two daemons with one seed lose money.\n`,
-  )
+function say(what: string, reminder: string): void {
+  process.stderr.write(`${what} ${reminder}\n`)
 }

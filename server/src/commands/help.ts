@@ -7,10 +7,11 @@ Commands, with the same environment as the service:
   backup FILE                  write a consistent copy of the database; - for standard output
   restore FILE                 fill an empty database from a backup; - for standard input
   adopt DIRECTORY [--account ACCOUNT_ID] --version VERSION [--name NAME] [--access-mode limited|full] [--start] [--newest]
-                               take over an existing phoenixd, or a released node
+                               take over an existing phoenixd, or a released node; --newest: the wallet has run since it was
+                               released, or since an interrupted adoption, and no other copy is newer
   release NODE_ID DIRECTORY    move a node out, for another installation to adopt
 
-Exit codes: 0 success, 1 error, 75 another instance uses DATA_DIR, 78 invalid configuration or arguments.
+Exit codes: 0 success, 1 error, 75 another instance uses DATA_DIR or another wallet is being moved, 78 invalid configuration or arguments.
 `
 
 export const asksForHelp = (args: string[]): boolean => args.some((one) => one === '--help' || one === '-h') || args[0] === 'help'

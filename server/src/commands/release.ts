@@ -3,13 +3,13 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
-import { MANIFEST, type Manifest, manifestText, parseManifest } from '../nodes/moving/manifest.ts'
+import { MANIFEST, type Manifest, parseManifest } from '../nodes/moving/manifest.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import type { Database } from '../store/db.ts'
 import { beginRelease, findReleasable, findWallet, markExported, type ReleasableNode } from '../store/nodes/moving.ts'
-import { withRunningStore } from './running-store.ts'
+import { faultOf, withRunningStore } from './running-store.ts'
 import type { WalletHome } from './wallet-home.ts'
 import { withWalletHome } from './wallets.ts'
 
@@ -41,11 +41,22 @@ async function releaseTo(config: Config, sql: Database, home: WalletHome, nodeId
   // The service removes what it finds beside the data of a node that is gone.
   if (!config.kubernetes && `${realpathSync(parent)}/`.startsWith(`${realpathSync(config.dataDir)}/`))
     throw new StartFault(78, `${directory} is inside DATA_DIR; choose a directory outside`)
+  await home.requireLock()
   if (node.releasedAt === null) await begin(config, sql, node)
+  try {
+    await finish(config, sql, home, node, directory)
+  } catch (error) {
+    const { exitCode, message } = faultOf(error)
+    throw new StartFault(exitCode, message, `${node.id} stays released, and its data here is kept. Repeat this command.`)
+  }
+}
+
+async function finish(config: Config, sql: Database, home: WalletHome, node: ReleasableNode, directory: string): Promise<void> {
   // Read again: until it stopped, an update may have changed its version.
   const released = await stopped(config, sql, home, node)
   await requireReleasable(sql, home, released)
-  await home.writeTo(directory, released, manifestText(manifestOf(released)))
+  await home.requireLock()
+  await home.writeTo(directory, released, manifestOf(released))
   await exported(sql, node.id, directory)
 }
 
@@ -78,8 +89,7 @@ async function stopped(config: Config, sql: Database, home: WalletHome, { id }: 
       crashpoint('release: stopped')
       return node
     }
-    if (performance.now() > deadline)
-      throw new StartFault(1, `${id} has not stopped yet. It stays released: start the service, then repeat this command.`)
+    if (performance.now() > deadline) throw new StartFault(1, `${id} has not stopped yet: ${home.ifRunning}`)
     await pause(POLL_MS)
   }
 }
@@ -89,7 +99,7 @@ const lastRelease = ({ releases }: ReleasableNode): string => releases.at(-1) ??
 function manifestOf(node: ReleasableNode): Manifest {
   const { id: nodeId, name, accessMode, releases, releasedAt } = node
   const version = node.history.version ?? node.desiredVersion
-  return { format: 1, releases, nodeId, name, accessMode, version, releasedAt: releasedAt ?? 0 }
+  return { format: 1, releases, nodeId, name, accessMode, version, releasedAt: releasedAt ?? 0, files: undefined }
 }
 
 function isExportOf(node: ReleasableNode, directory: string): boolean {

@@ -1,8 +1,9 @@
 import type { Config } from '../config.ts'
 import type { Network } from '../nodes/lightning-id.ts'
+import type { Manifest } from '../nodes/moving/manifest.ts'
 import type { WalletDirectory } from '../nodes/moving/wallet-directory.ts'
 import type { NodeMaterial } from '../nodes/runtime.ts'
-import type { ReleasableNode } from '../store/nodes/moving.ts'
+import type { ReleasableNode, RequireLock } from '../store/nodes/moving.ts'
 
 /** Where this installation keeps the wallets of its nodes. Every call can be repeated, and refuses with one line for the operator. */
 export type WalletHome = {
@@ -11,6 +12,8 @@ export type WalletHome = {
   versions: string[]
   /** One wallet is adopted or released at a time. Refused before anything is changed. */
   withLock: <T>(work: () => Promise<T>) => Promise<T>
+  /** Throws if the lock is lost. Called before each step that another move must not take at the same time. */
+  requireLock: RequireLock
   /** Of a directory of a node of this installation, which a restored database may not know. */
   versionThatRan: (wallet: WalletDirectory) => string | undefined
   /** The id that an interrupted adoption has chosen for the node of this wallet. Refuses another copy, which may be older. */
@@ -26,8 +29,12 @@ export type WalletHome = {
   /** Everything here that could refuse a release. */
   requireReleasable: (node: ReleasableNode) => Promise<void>
   isStopped: (node: ReleasableNode) => Promise<boolean>
+  /** What the operator can do about a node that does not stop. */
+  ifRunning: string
+  /** What the operator must know about the seed, once this directory was adopted. */
+  reminder: (directory: string) => string
   /** No daemon can start here any more, and the directory has the wallet. */
-  writeTo: (directory: string, node: ReleasableNode, manifest: string) => Promise<void>
+  writeTo: (directory: string, node: ReleasableNode, manifest: Manifest) => Promise<void>
   close: () => void
 }
 

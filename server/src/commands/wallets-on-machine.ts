@@ -2,14 +2,12 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Config } from '../config.ts'
 import { textsOf } from '../nodes/moving/adopt.ts'
-import { MANIFEST } from '../nodes/moving/manifest.ts'
 import { markMoved, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
 import { hostIdOf } from '../platform/data-dir.ts'
 import { isId } from '../platform/ids.ts'
 import { processesUsing } from '../platform/linux.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import { copyFiles } from '../platform/trees.ts'
-import { exportData } from '../runtimes/exported-data.ts'
 import { daemonIn } from '../runtimes/process/address.ts'
 import { AdoptedData, type Source } from '../runtimes/process/adopted-data.ts'
 import { versionsOf } from '../runtimes/process/software.ts'
@@ -17,6 +15,7 @@ import type { Database } from '../store/db.ts'
 import type { ReleasableNode } from '../store/nodes/moving.ts'
 import { findAnyNode } from '../store/nodes/nodes.ts'
 import { requireNoCopyHere } from './copies-here.ts'
+import { exportWallet } from './exported-wallet.ts'
 import { withMovingLock } from './moving-lock.ts'
 import { networkOf, type WalletHome } from './wallet-home.ts'
 
@@ -29,6 +28,8 @@ export function walletsOnMachine(config: Config, sql: Database): WalletHome {
     host,
     versions: versionsOf(config.software.versions),
     withLock: (work) => withMovingLock(dataDir, work),
+    // The kernel frees it when this process ends, and not before.
+    requireLock: async () => undefined,
     versionThatRan: (wallet) => versionThatRan(dataDir, wallet),
     findBegun: (wallet) => findBegun(sql, data, wallet),
     requireOnlyCopy: async (wallet, begun) => requireNoCopyHere(dataDir, wallet, begun),
@@ -43,14 +44,15 @@ export function walletsOnMachine(config: Config, sql: Database): WalletHome {
       if (node.host !== host) throw new StartFault(78, `${node.id} runs on another machine; release it there`)
       walletOf(config, node)
     },
+    ifRunning: 'start the service',
+    reminder: (directory) => `Never start another daemon with this seed (${directory}): two daemons with one seed lose money.`,
     isStopped: async ({ id }) => processesUsing(join(dataDir, 'nodes', id)).length === 0,
     writeTo: async (directory, node, manifest) => {
       // Read again: until it stopped, the daemon may have added files.
       const wallet = walletOf(config, node)
-      const releaseId = node.releases.at(-1) ?? ''
-      markMoved(wallet, releaseId)
+      markMoved(wallet, node.releases.at(-1) ?? '')
       const fill = (to: string): Promise<void> => copyFiles(wallet.opened, to, [...wallet.databaseFiles, 'phoenix.conf'])
-      await exportData(directory, releaseId, fill, { 'seed.dat': wallet.seed, [MANIFEST]: manifest })
+      await exportWallet(directory, node, networkOf(config), manifest, { fill, texts: { 'seed.dat': wallet.seed } })
     },
     close: () => undefined,
   }

@@ -3,6 +3,7 @@ import type { NodeSpec } from './runtime.ts'
 
 export function specOf({
   id,
+  lightningId,
   autoLiquidity,
   desiredState,
   desiredVersion,
@@ -13,5 +14,5 @@ export function specOf({
   nowMs,
 }: NodeRow): NodeSpec {
   const desired = { state: desiredState, version: desiredVersion, run: desiredRun }
-  return { id, autoLiquidity, desired, hasOperation: operation !== null, history, epoch: leaseEpoch, nowMs }
+  return { id, lightningId, autoLiquidity, desired, hasOperation: operation !== null, history, epoch: leaseEpoch, nowMs }
 }

@@ -4,6 +4,8 @@ import type { Desired, History, Observed, Restarts } from './node.ts'
 /** What a runtime needs to know about a node. */
 export type NodeSpec = {
   id: string
+  /** The public identity of its wallet. */
+  lightningId: string
   autoLiquidity: string
   desired: Desired
   /** An operation such as a stop or a deletion has not ended yet. What is observed may end it. */

@@ -1,6 +1,6 @@
 import type { StoreAddress } from './postgres/connection.ts'
 import { Listener, type Subscriber } from './postgres/listener.ts'
-import { Pool, type PoolUse } from './postgres/pool.ts'
+import { Pool, type PoolUse, SILENT_TRANSACTION_TIMEOUT_MS } from './postgres/pool.ts'
 import { type Sql, sqlOn } from './postgres/sql.ts'
 
 export type { StoreAddress } from './postgres/connection.ts'
@@ -29,8 +29,12 @@ export interface Database extends Sql {
 const MAX_CONNECTIONS = 10
 const END_TIMEOUT_MS = 5_000
 
-export function openStore(address: StoreAddress, maxConnections = MAX_CONNECTIONS): Database {
-  const pool = new Pool(address, maxConnections)
+export function openStore(
+  address: StoreAddress,
+  maxConnections = MAX_CONNECTIONS,
+  silentTransactionMs = SILENT_TRANSACTION_TIMEOUT_MS,
+): Database {
+  const pool = new Pool(address, maxConnections, silentTransactionMs)
   const listener = new Listener(address)
   return Object.assign(sqlOn({ run: (query) => pool.run(query), runText: (text) => pool.runText(text) }), {
     begin: <T>(work: (sql: Sql) => Promise<T>): Promise<T> => pool.transaction('', work),

@@ -35,7 +35,7 @@ describe.skipIf(hasNoPlane())('from one machine to Kubernetes', () => {
     )
     const wallets = join(temporaryDirectory(), 'wallets')
     mkdirSync(wallets)
-    const { nodes } = (await machine.operator('GET', '/nodes?limit=100')).json() as { nodes: { id: string }[] }
+    const { nodes } = (await machine.operator('GET', '/nodes?state=live')).json() as { nodes: { id: string }[] }
     expect(nodes).toHaveLength(merchants.length)
     for (const { id } of nodes) expect((await command(machine, ['release', id, join(wallets, id)])).code).toBe(0)
     await machine.stop()

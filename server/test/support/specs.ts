@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { lightningIdOf } from '../../src/nodes/lightning-id.ts'
 import { newMaterial } from '../../src/nodes/material.ts'
 import type { History } from '../../src/nodes/node.ts'
 import type { NodeMaterial, NodeSpec } from '../../src/nodes/runtime.ts'
@@ -26,9 +27,11 @@ export class Specs {
   /** A node that should run version 0.8.0 and was never started. */
   add(): NodeSpec {
     const id = `node_${randomUUID().replaceAll('-', '').slice(0, 20)}`
-    this.#materials.set(id, newMaterial())
+    const material = newMaterial()
+    this.#materials.set(id, material)
     return {
       id,
+      lightningId: lightningIdOf(material.seed, 'regtest'),
       autoLiquidity: 'off',
       desired: { state: 'running', version: '0.8.0', run: 1 },
       hasOperation: false,

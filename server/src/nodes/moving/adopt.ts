@@ -5,7 +5,7 @@ import { StartFault } from '../../platform/start-fault.ts'
 import { sameVersion } from '../../platform/versions.ts'
 import type { Database, Sql } from '../../store/db.ts'
 import { insertNode, takeNodeNumber } from '../../store/nodes/creation.ts'
-import { findWallet, lockWallet } from '../../store/nodes/moving.ts'
+import { findWallet, lockWallet, type RequireLock } from '../../store/nodes/moving.ts'
 import { admitNode } from '../admission.ts'
 import { newMaterial, sealSecrets } from '../material.ts'
 import type { InitialState } from '../node.ts'
@@ -64,6 +64,7 @@ export async function insertAdopted(
   nodeId: string,
   adoption: Adoption,
   material: NodeMaterial,
+  requireLock: RequireLock,
 ): Promise<string | undefined> {
   const { sql, config, master, host, versions } = deps
   const { accountId, wallet, accessMode, isStarted } = adoption
@@ -73,6 +74,8 @@ export async function insertAdopted(
     await lockWallet(transaction, wallet.lightningId)
     const other = await findAdopted(transaction, adoption)
     if (other !== undefined) return other
+    // A move that has the lock now looks for this node under the same lock, so it either sees it or stops us here.
+    await requireLock()
     await admitNode(transaction, limitsOf(config, isStarted), accountId, host)
     const number = await takeNodeNumber(transaction, accountId)
     await insertNode(transaction, {
@@ -106,7 +109,7 @@ export function textsOf(wallet: WalletDirectory, material: NodeMaterial): Record
   return {
     'seed.dat': material.seed,
     'phoenix.conf': confText(autoLiquidityOf(wallet), material),
-    ...(manifest && { [MANIFEST]: manifestText({ ...manifest, version: undefined }) }),
+    ...(manifest && { [MANIFEST]: manifestText({ ...manifest, version: undefined, files: undefined }) }),
   }
 }
 

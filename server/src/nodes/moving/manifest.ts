@@ -1,4 +1,5 @@
 import { isReadable } from '../../../../contract/src/readable-text.ts'
+import type { FileDigest } from '../../platform/file-digest.ts'
 
 /** Beside the wallet in the directory that a release writes. It contains no secrets. */
 export const MANIFEST = 'boltyard.json'
@@ -14,10 +15,13 @@ export type Manifest = {
   /** The version that ran last. An older one must never run on this data. Undefined in the directory of a node, which may be updated. */
   version: string | undefined
   releasedAt: number
+  /** The channel database as it was released, to recognise a copy that is not whole. Undefined in the directory of a node. */
+  files: FileDigest[] | undefined
 }
 
 const FORMAT = 1
 const MAX_RELEASES = 1_000
+const MAX_FILES = 100
 
 /** Undefined if it is not a manifest that this version understands. */
 export function parseManifest(text: string): Manifest | undefined {
@@ -28,13 +32,19 @@ export function parseManifest(text: string): Manifest | undefined {
     // not JSON
     return undefined
   }
-  const { format, releases, nodeId, name, accessMode, version, releasedAt } = value ?? {}
+  const { format, releases, nodeId, name, accessMode, version, releasedAt, files } = value ?? {}
   const isId = (text: unknown): text is string => typeof text === 'string' && /^[\w-]{1,64}$/.test(text)
   if (format !== FORMAT || !Array.isArray(releases) || releases.length > MAX_RELEASES || !releases.every(isId)) return undefined
   if (!isId(nodeId) || typeof name !== 'string' || !isReadable(name)) return undefined
   if (version !== undefined && typeof version !== 'string') return undefined
   if ((accessMode !== 'limited' && accessMode !== 'full') || !Number.isInteger(releasedAt)) return undefined
-  return { format, releases, nodeId, name, accessMode, version, releasedAt: releasedAt as number }
+  if (files !== undefined && !(Array.isArray(files) && files.length <= MAX_FILES && files.every(isFileDigest))) return undefined
+  return { format, releases, nodeId, name, accessMode, version, releasedAt: releasedAt as number, files }
+}
+
+function isFileDigest(value: unknown): value is FileDigest {
+  const { name, bytes, sha256 } = (value ?? {}) as Partial<FileDigest>
+  return typeof name === 'string' && Number.isInteger(bytes) && /^[0-9a-f]{64}$/.test(String(sha256))
 }
 
 export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 2)}\n`

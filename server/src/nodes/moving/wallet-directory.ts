@@ -1,4 +1,4 @@
-import { constants, fstatSync, lstatSync, openSync, readdirSync, realpathSync } from 'node:fs'
+import { constants, existsSync, fstatSync, lstatSync, openSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { validateMnemonic } from '@scure/bip39'
 import { wordlist } from '@scure/bip39/wordlists/english.js'
@@ -151,6 +151,13 @@ function namesIn({ path, opened }: OpenDirectory): string[] {
   const entries = readdirSync(opened, { withFileTypes: true })
   const odd = entries.find((entry) => !entry.isFile() && !entry.isDirectory())
   if (odd) throw new StartFault(78, `${path} contains a link or a special file: ${JSON.stringify(odd.name)}`)
+  // Copied with `kubectl cp` or `scp -r` to a name that existed, the newer wallet is in the older one.
+  const nested = entries.find((entry) => entry.isDirectory() && existsSync(join(opened, entry.name, 'seed.dat')))
+  if (nested)
+    throw new StartFault(
+      78,
+      `${path} contains another wallet in ${JSON.stringify(nested.name)}; move the newer one out, and adopt that`,
+    )
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
 }
 

@@ -75,7 +75,7 @@ export class Copies {
     if (!(await this.#objects.snapshot(snapshot))?.status?.readyToUse) throw new Error(`there is no copy ${snapshot}`)
     this.#objects.refuseIfOld(node, statefulSet)
 
-    const next = claimOf(place, node.id, nextClaimName(claimName), this.#storage, snapshot)
+    const next = claimOf(place, node.id, nextClaimName(claimName), this.#storage, { snapshot })
     await client.create(PATHS.claims(place.namespace), next)
     crashpoint('restore: the old data is back')
     const current = await client.get<Claim>(this.#objects.claimPath(claimName))

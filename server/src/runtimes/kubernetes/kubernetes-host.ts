@@ -6,6 +6,7 @@ import type { ConfLines } from '../phoenix-conf.ts'
 import { accessOfFile, accessOfPod } from './access.ts'
 import { KubernetesClient } from './client.ts'
 import { KubernetesRuntime } from './kubernetes-runtime.ts'
+import { type OpenVolumes, openVolumesOf } from './moving/idle-volumes.ts'
 import { KubernetesWallets } from './moving/wallets.ts'
 import { NodeCache } from './node-cache.ts'
 import { NodeObjects } from './node-objects.ts'
@@ -23,6 +24,8 @@ export type KubernetesHost = {
   staleMs: () => Record<string, number>
   /** Nodes that have objects older than this; undefined if not all are known. Not in a process that only serves. */
   nodesSeen: ((minAgeMs: number) => string[] | undefined) | undefined
+  /** Not in a process that only serves. */
+  openVolumes: OpenVolumes | undefined
   close: () => Promise<void>
 }
 
@@ -82,8 +85,9 @@ export function openKubernetesHost({ config, kubernetes, installation, passwordO
   // A process that only serves needs the addresses of nodes, and has no right to see more.
   const cache = config.role === 'api' ? undefined : new NodeCache(pods, { client, place, log })
   const confLines = confLinesFor(kubernetes, nodeCallbackUrl)
+  const objects = new NodeObjects(client, place)
   const runtime = new KubernetesRuntime({
-    objects: new NodeObjects(client, place),
+    objects,
     pods,
     view: (nodeId) => cache?.view(nodeId),
     catalogue: software.versions ?? new Map(),
@@ -98,6 +102,7 @@ export function openKubernetesHost({ config, kubernetes, installation, passwordO
     addressOf: runtime.address,
     hubDoor: hub && { address: { host: hub.host, port: hub.port }, controlToken: () => hub.controlToken },
     nodesSeen: cache && ((minAgeMs) => cache.nodesSeen(minAgeMs)),
+    openVolumes: cache && openVolumesOf(objects),
     staleMs: () => ({ pods: pods.cache.staleMs, ...cache?.staleMs }),
     close: async () => {
       await Promise.all([pods.close(), cache?.close()])

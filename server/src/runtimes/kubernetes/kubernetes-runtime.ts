@@ -12,7 +12,18 @@ import { type ConfLines, phoenixConf } from '../phoenix-conf.ts'
 import { Copies } from './copies.ts'
 import type { NodeObjects } from './node-objects.ts'
 import { ensureSecret } from './node-secret.ts'
-import { annotationsOf, claimOf, EVIDENCE, PATHS, RELEASED, type Storage, statefulSetOf, templateOf } from './objects.ts'
+import {
+  annotationsOf,
+  claimOf,
+  EVIDENCE,
+  PATHS,
+  RELEASED,
+  STARTED,
+  type Storage,
+  startedAnnotations,
+  statefulSetOf,
+  templateOf,
+} from './objects.ts'
 import { Observer } from './observer.ts'
 import { isHeld, isTerminating, seemsUnused } from './pod-state.ts'
 import type { Pods } from './pods.ts'
@@ -82,7 +93,12 @@ export class KubernetesRuntime implements Runtime {
     if (!claim) {
       // An empty volume in the place of a lost one would look like an empty wallet.
       if (statefulSet || node.history.version !== null) throw new TryAgain(`the claim ${claimName} is missing`)
-      await client.create(PATHS.claims(place.namespace), claimOf(place, node.id, claimName, storage))
+      const annotations = startedAnnotations(node.lightningId)
+      await client.create(PATHS.claims(place.namespace), claimOf(place, node.id, claimName, storage, { annotations }))
+    } else if (claim.metadata.annotations?.[STARTED] === undefined) {
+      // Before anything can run. A StatefulSet may be lost, and the data must not be taken for that of a node that never ran.
+      const value = { ...claim.metadata.annotations, ...startedAnnotations(node.lightningId) }
+      await client.patch(this.#objects.claimPath(claimName), claim, [{ op: 'add', path: '/metadata/annotations', value }])
     }
     crashpoint('process: intent is durable')
     if (!(await stillMine())) return
@@ -90,7 +106,7 @@ export class KubernetesRuntime implements Runtime {
     // Release the evidence first: as long as the old pod's object exists, Kubernetes does not create the next pod.
     if (pod) await this.#objects.release(node.id, pod, EVIDENCE)
     if (!statefulSet) {
-      if (!(await client.create(PATHS.statefulSets(place.namespace), statefulSetOf(place, node, launch))))
+      if (!(await client.create(PATHS.statefulSets(place.namespace), statefulSetOf(place, node.id, launch, annotationsOf(node)))))
         throw new TryAgain(`the StatefulSet of ${node.id} has just been created`)
     } else {
       const operations = [

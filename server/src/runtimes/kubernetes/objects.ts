@@ -19,7 +19,9 @@ export const REPLACED_BY = 'boltyard.dev/replaced-by'
 /** On a claim: the wallet that it was made for, by its Lightning id, and the digest of that wallet's files. */
 export const WALLET = 'boltyard.dev/wallet'
 export const DIGEST = 'boltyard.dev/digest'
-/** On a claim: the release with which its wallet has left. No daemon may ever run on it again. */
+/** On a claim: a daemon may have run on it, so its data may be newer than any copy. Never removed. */
+export const STARTED = 'boltyard.dev/started'
+/** On a claim and on a StatefulSet: the release with which the wallet has left. No daemon may ever run on it again. */
 export const RELEASED = 'boltyard.dev/released'
 /** More often than any node is rolled back. Annotations that were changed by hand can form a circle. */
 export const MAX_REPLACED = 100
@@ -89,10 +91,21 @@ export function secretOf(place: Place, nodeId: string, name: string, files: { se
   }
 }
 
+/** A restored cluster or database may have lost everything else that says whose data it is, and that it was used. */
+export const startedAnnotations = (lightningId: string): Record<string, string> => ({ [WALLET]: lightningId, [STARTED]: 'true' })
+
 export type Storage = { storageClass: string | undefined; storageSize: string }
 
-export function claimOf(place: Place, nodeId: string, name: string, storage: Storage, snapshot?: string): Claim {
-  const metadata = metadataOf(place, nodeId, name)
+export type ClaimOptions = { snapshot?: string; annotations?: Record<string, string> }
+
+export function claimOf(
+  place: Place,
+  nodeId: string,
+  name: string,
+  storage: Storage,
+  { snapshot, annotations }: ClaimOptions = {},
+): Claim {
+  const metadata = { ...metadataOf(place, nodeId, name), ...(annotations && { annotations }) }
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
@@ -118,23 +131,29 @@ export function snapshotOf(place: Place, nodeId: string, name: string, claim: st
 /** What is decided at each start of a node. */
 export type Launch = { image: string; chainArguments: string[]; claim: string; secret: string }
 
-export function annotationsOf({ desired, epoch }: NodeSpec): Record<string, string> {
+export function annotationsOf({ desired, epoch }: Pick<NodeSpec, 'desired' | 'epoch'>): Record<string, string> {
   return { [RUN]: String(desired.run), [VERSION]: desired.version, [FENCE]: String(epoch) }
 }
 
-export function statefulSetOf(place: Place, node: NodeSpec, launch: Launch): StatefulSet {
-  const template = templateOf(place, node.id, launch)
+export function statefulSetOf(
+  place: Place,
+  nodeId: string,
+  launch: Launch,
+  annotations: Record<string, string>,
+  replicas = 1,
+): StatefulSet {
+  const template = templateOf(place, nodeId, launch)
   const spec = {
     serviceName: 'ln',
-    replicas: 1,
+    replicas,
     podManagementPolicy: 'Parallel',
     // The service replaces pods itself, because it copies the data first.
     updateStrategy: { type: 'OnDelete' },
     revisionHistoryLimit: 2,
-    selector: { matchLabels: { [NODE_ID]: labelOf(node.id), [CLUSTER]: place.installation } },
+    selector: { matchLabels: { [NODE_ID]: labelOf(nodeId), [CLUSTER]: place.installation } },
     template,
   }
-  const metadata = { ...metadataOf(place, node.id, nodeName(node.id)), annotations: annotationsOf(node) }
+  const metadata = { ...metadataOf(place, nodeId, nodeName(nodeId)), annotations }
   return { apiVersion: 'apps/v1', kind: 'StatefulSet', metadata, spec }
 }
 

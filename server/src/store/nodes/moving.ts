@@ -32,13 +32,38 @@ export async function lockWallet(sql: Sql, lightningId: string): Promise<void> {
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`wallet ${lightningId}`}, 0))`
 }
 
-/** Across all machines: one wallet of the installation is moved at a time. The lock ends with the connection, so no crash can leave it. */
-export async function withMovesLocked<T>(sql: Database, work: () => Promise<T>): Promise<'locked' | { result: T }> {
-  return sql.begin(async (transaction) => {
-    const [lock] = await transaction<{ isOurs: boolean }[]>`
-      SELECT pg_try_advisory_xact_lock(hashtextextended('moving a wallet', 0)) AS "isOurs"`
-    return lock?.isOurs ? { result: await work() } : 'locked'
-  })
+/** Throws if the lock is lost. */
+export type RequireLock = () => Promise<void>
+
+/**
+ * Across all machines: one wallet of the installation is moved at a time. The lock ends with the connection, so no crash can leave it. The
+ * connection may be lost while the work goes on, so the work calls `requireLock` before each step that only one process may take.
+ */
+export async function withMovesLocked<T>(
+  sql: Database,
+  work: (requireLock: RequireLock) => Promise<T>,
+): Promise<'locked' | { result: T }> {
+  const kept: { done?: { result: T } } = {}
+  try {
+    return await sql.begin(async (transaction) => {
+      // A move is silent for minutes, and a process that is paused keeps the lock. Keepalives find a machine that is lost.
+      await transaction.unsafe(`
+        SET LOCAL idle_in_transaction_session_timeout = 0;
+        SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10; SET LOCAL tcp_keepalives_count = 3`)
+      const [lock] = await transaction<{ isOurs: boolean }[]>`
+        SELECT pg_try_advisory_xact_lock(hashtextextended('moving a wallet', 0)) AS "isOurs"`
+      if (!lock?.isOurs) return 'locked'
+      const result = await work(async () => {
+        await transaction`SELECT 1`
+      })
+      kept.done = { result }
+      return kept.done
+    })
+  } catch (error) {
+    // This transaction only holds the lock. What the work has done is done, even if it cannot be committed.
+    if (kept.done) return kept.done
+    throw error
+  }
 }
 
 export type Release = { releaseId: string; operationId: string; timeoutMs: number }
@@ -67,12 +92,13 @@ export async function markExported(sql: Sql, id: string): Promise<void> {
   await sql`UPDATE nodes SET exported_at = now() WHERE id = ${id}`
 }
 
-export type ReleasableNode = NodeRow & { releases: string[]; isTreasury: boolean }
+export type ReleasableNode = NodeRow & { releases: string[]; isTreasury: boolean; isAdopted: boolean }
 
 /** With what only a release needs to know. */
 export async function findReleasable(sql: Sql, id: string): Promise<ReleasableNode | undefined> {
   const [row] = await sql<ReleasableNode[]>`
-    SELECT ${columns(sql)}, releases, (SELECT is_treasury FROM accounts WHERE accounts.id = account_id) AS "isTreasury"
+    SELECT ${columns(sql)}, releases, adopted_at IS NOT NULL AS "isAdopted",
+           (SELECT is_treasury FROM accounts WHERE accounts.id = account_id) AS "isTreasury"
     FROM nodes WHERE id = ${id}`
   return row
 }

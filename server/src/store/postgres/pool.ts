@@ -12,7 +12,7 @@ const IDLE_TIMEOUT_MS = 60_000
  * PostgreSQL ends a transaction whose process sends nothing for this long. A process that was paused, or whose machine was, would otherwise
  * keep its locks, and other processes would wait for them.
  */
-const SILENT_TRANSACTION_TIMEOUT_MS = 10_000
+export const SILENT_TRANSACTION_TIMEOUT_MS = 10_000
 
 type Pooled = Connection & pg.PoolClient
 
@@ -25,8 +25,10 @@ export type PoolUse = { busy: number; idle: number; max: number; waiting: number
 export class Pool {
   readonly #pool: pg.Pool
   readonly #inUse = new Set<Pooled>()
+  readonly #silentTransactionMs: number
 
-  constructor(address: StoreAddress, maxConnections: number) {
+  constructor(address: StoreAddress, maxConnections: number, silentTransactionMs: number) {
+    this.#silentTransactionMs = silentTransactionMs
     this.#pool = new pg.Pool({
       Client: class extends Connection {
         constructor() {
@@ -70,7 +72,7 @@ export class Pool {
   transaction<T>(mode: string, work: (sql: Sql) => Promise<T>): Promise<T> {
     return this.#session(async (session) => {
       // Not a setting of the connection, because a pooler such as PgBouncer would share the connection with others.
-      await session.query(`BEGIN ${mode}; SET LOCAL idle_in_transaction_session_timeout = ${SILENT_TRANSACTION_TIMEOUT_MS}`)
+      await session.query(`BEGIN ${mode}; SET LOCAL idle_in_transaction_session_timeout = ${this.#silentTransactionMs}`)
       try {
         const result = await work(session.sql)
         // If a statement failed, PostgreSQL answers COMMIT with ROLLBACK instead of an error.

@@ -12,7 +12,12 @@ import { eventually, freePort, type Key, temporaryDirectory } from '../../suppor
 export type Outcome = { code: number | null; signal: NodeJS.Signals | null; stderr: string }
 
 /** One of the program's commands beside a running service. With a crash point, it dies there as if by kill -9. */
-export async function command(yard: Yard, args: string[], crashAt?: string, env = {}): Promise<Outcome> {
+export const command = (yard: Yard, args: string[], crashAt?: string, env = {}): Promise<Outcome> =>
+  launch(yard, args, crashAt, env).outcome
+
+export type Launched = { child: ChildProcess; outcome: Promise<Outcome> }
+
+export function launch(yard: Yard, args: string[], crashAt?: string, env = {}): Launched {
   const store = yard.env.DATABASE_URL === undefined ? yard.sharedStoreEnv : {}
   const program = crashAt === undefined ? SERVER : CRASHING_SERVER
   const child = spawn(process.execPath, [program, ...args], {
@@ -23,8 +28,8 @@ export async function command(yard: Yard, args: string[], crashAt?: string, env 
   child.stderr?.on('data', (chunk: Buffer) => {
     stderr += chunk.toString('utf8')
   })
-  const [code, signal] = await once(child, 'close')
-  return { code, signal, stderr }
+  const outcome = once(child, 'close').then(([code, signal]) => ({ code, signal, stderr }))
+  return { child, outcome }
 }
 
 export const adopt = (yard: Yard, directory: string, { accountId }: Key, ...more: string[]): Promise<Outcome> =>

@@ -2,6 +2,8 @@ import { APP, CONTAINER_SECURITY, DATA, labelOf, MANAGED_BY, type Place, POD_SEC
 import type { PodTemplate, StatefulSet } from '../types.ts'
 
 const VOLUME_OF = 'boltyard.dev/volume-of'
+/** Several installations may share a namespace, and one must not stop what another is moving. */
+const MOVED_BY = 'boltyard.dev/moved-by'
 
 /** Of the StatefulSet that has the node's volume while its wallet is moved. */
 export const volumeName = (nodeId: string): string => `w-${labelOf(nodeId)}`
@@ -23,9 +25,16 @@ export function volumeSetOf(place: Place, nodeId: string, launch: VolumeLaunch):
     selector: { matchLabels: labels },
     template: volumeTemplateOf(nodeId, launch),
   }
-  const metadata = { name: volumeName(nodeId), namespace: place.namespace, labels: { ...APP, ...MANAGED_BY, ...labels } }
+  const metadata = {
+    name: volumeName(nodeId),
+    namespace: place.namespace,
+    labels: { ...APP, ...MANAGED_BY, ...labels, [MOVED_BY]: place.installation },
+  }
   return { apiVersion: 'apps/v1', kind: 'StatefulSet', metadata, spec }
 }
+
+export const volumeSetSelector = ({ installation }: Place): string => `${VOLUME_OF},${MOVED_BY}=${installation}`
+export const nodeOfVolumeSet = ({ metadata }: StatefulSet): string => `node_${metadata.labels?.[VOLUME_OF]}`
 
 export function volumeTemplateOf(nodeId: string, { image, claim, secret, isWritable }: VolumeLaunch): PodTemplate {
   const container = {

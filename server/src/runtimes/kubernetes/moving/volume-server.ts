@@ -1,47 +1,58 @@
-import { createHash } from 'node:crypto'
-import { createReadStream, createWriteStream, lstatSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { createReadStream, createWriteStream, existsSync, lstatSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { syncDirectory } from '../../../platform/data-dir.ts'
+import { digestOfFile, type FileDigest } from '../../../platform/file-digest.ts'
 import { primitives } from '../../../platform/primitives.ts'
 import { StartFault } from '../../../platform/start-fault.ts'
 
-/** A file of a volume, as the server has read it back from the disk. */
-export type VolumeFile = { name: string; bytes: number; sha256: string }
-
 /** The channel database, and what SQLite keeps beside it. Nothing else is moved: seed and configuration are in the node's Secret. */
-const DATABASE = /^phoenix\.[a-z0-9]+\.[0-9a-f]{6}\.db(-wal|-journal)?$/
+export const DATABASE = /^phoenix\.[a-z0-9]+\.[0-9a-f]{6}\.db(-wal|-journal)?$/
+/** Every daemon writes it, and no move does. */
+const LOG = 'phoenix.log'
+/** Identifies this process, which has had the volume since it started. */
+export const INSTANCE = 'x-instance'
 
 export type VolumeServerOptions = { directory: string; password: string; isWritable: boolean }
+type Serving = VolumeServerOptions & { instance: string }
 
 /**
  * Runs beside the volume of a node, in place of its daemon, while a wallet is moved in or out. It lists, sends and receives the files of the
  * channel database.
  */
 export function volumeServer(options: VolumeServerOptions): Server {
+  const serving = { ...options, instance: randomUUID() }
   return createServer((request, response) => {
-    answer(options, request, response).catch((error: unknown) => {
+    answer(serving, request, response).catch((error: unknown) => {
+      const code = (error as NodeJS.ErrnoException).code ?? 'error'
+      process.stderr.write(`${code}: ${request.method} failed\n`)
       // Of a file that is only half sent or received, nothing may be taken for the whole.
-      process.stderr.write(`${(error as NodeJS.ErrnoException).code ?? 'error'}: ${request.method} failed\n`)
       if (response.headersSent) response.destroy()
-      else response.writeHead(500).end()
+      else response.writeHead(500).end(code)
     })
   })
 }
 
 async function answer(
-  { directory, password, isWritable }: VolumeServerOptions,
+  { directory, password, isWritable, instance }: Serving,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const refuse = (status: number): void => void response.writeHead(status).end()
+  const refuse = (status: number, reason = ''): void => void response.writeHead(status).end(reason)
   if (!primitives.isEqual(request.headers.authorization ?? '', `Bearer ${password}`)) return refuse(401)
   const { method, url = '/' } = request
   const name = url.slice(1)
   if (name !== '' && !DATABASE.test(name)) return refuse(404)
+  if (method !== 'GET' && !isWritable) return refuse(405)
+  // Between the check of the caller and this request, another process may have taken the volume, and a daemon may have used it.
+  const given = request.headers[INSTANCE]
+  if (given !== instance && (given !== undefined || method !== 'GET' || name !== ''))
+    return refuse(409, 'another process has the volume now')
   if (method === 'GET' && name === '') {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(await filesIn(directory)))
+    const headers = { 'content-type': 'application/json', [INSTANCE]: instance }
+    response.writeHead(200, headers).end(JSON.stringify(await filesIn(directory)))
     return
   }
   if (method === 'GET') {
@@ -49,7 +60,7 @@ async function answer(
     response.writeHead(200, { 'content-length': lstatSync(join(directory, name)).size })
     return pipeline(createReadStream(join(directory, name)), response)
   }
-  if (!isWritable) return refuse(405)
+  if (existsSync(join(directory, LOG))) return refuse(409, 'a daemon has used the volume, so its data may be newer')
   if (method === 'DELETE' && name === '') {
     for (const one of databasesIn(directory)) rmSync(join(directory, one))
     syncDirectory(directory)
@@ -70,18 +81,8 @@ const databasesIn = (directory: string): string[] =>
     .map(({ name }) => name)
     .sort()
 
-function filesIn(directory: string): Promise<VolumeFile[]> {
-  return Promise.all(databasesIn(directory).map((name) => fileAt(join(directory, name), name)))
-}
-
-export async function fileAt(path: string, name: string): Promise<VolumeFile> {
-  const hash = createHash('sha256')
-  let bytes = 0
-  for await (const chunk of createReadStream(path)) {
-    hash.update(chunk as Buffer)
-    bytes += (chunk as Buffer).length
-  }
-  return { name, bytes, sha256: hash.digest('hex') }
+function filesIn(directory: string): Promise<FileDigest[]> {
+  return Promise.all(databasesIn(directory).map((name) => digestOfFile(join(directory, name), name)))
 }
 
 /** Of the phoenix.conf in the node's Secret: the pod is given no other secret. */

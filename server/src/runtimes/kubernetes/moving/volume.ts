@@ -1,26 +1,18 @@
-import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import type { ReadableStream } from 'node:stream/web'
 import { setTimeout as pause } from 'node:timers/promises'
 import { TryAgain } from '../../../nodes/runtime.ts'
 import { crashpoint } from '../../../platform/crashpoint.ts'
-import { syncDirectory } from '../../../platform/data-dir.ts'
 import type { NodeObjects } from '../node-objects.ts'
 import { PATHS, PORT } from '../objects.ts'
 import { isRunning, isTerminating, whyInEvents, whyWaiting } from '../pod-state.ts'
 import type { Event, Pod, StatefulSet, Stored } from '../types.ts'
+import { Volume } from './volume-client.ts'
 import { type VolumeLaunch, volumeName, volumeSetOf, volumeTemplateOf } from './volume-objects.ts'
-import { fileAt, type VolumeFile } from './volume-server.ts'
 
 const POLL_MS = 300
 /** A machine may have to pull the image first. */
 const OPEN_TIMEOUT_MS = 300_000
 const CLOSE_TIMEOUT_MS = 60_000
-/** A volume that sends nothing for this long is gone. */
-const ANSWER_TIMEOUT_MS = 600_000
+const CANNOT_BE_REACHED = `its pod runs but cannot be reached on port ${PORT}; is this a pod of the service, which the NetworkPolicy of the nodes allows?`
 
 /** Runs a program beside a node's volume while `work` moves files. Nothing has the volume open before and after. */
 export async function withVolume<T>(
@@ -31,13 +23,18 @@ export async function withVolume<T>(
 ): Promise<T> {
   // An interrupted call has left its program behind.
   await closeVolume(objects, nodeId)
+  let result: T
   try {
     const volume = await openVolume(objects, nodeId, launch)
     crashpoint('volume: open')
-    return await work(volume)
-  } finally {
-    await closeVolume(objects, nodeId)
+    result = await work(volume)
+  } catch (error) {
+    // The first error is the one to report. The next call, or the service, closes the volume.
+    await closeVolume(objects, nodeId).catch(() => undefined)
+    throw error
   }
+  await closeVolume(objects, nodeId)
+  return result
 }
 
 const setPath = ({ place }: NodeObjects, nodeId: string): string => `${PATHS.statefulSets(place.namespace)}/${volumeName(nodeId)}`
@@ -66,8 +63,8 @@ async function openVolume(
       reason = (await whyNot(objects, nodeId, pod)) ?? reason
       const isOurs = pod?.metadata.ownerReferences?.[0]?.uid === set.metadata.uid
       if (!pod || !isOurs || isTerminating(pod) || !isRunning(pod) || !pod.status?.podIP) return
-      const volume = new Volume(`http://${hostIn(pod.status.podIP)}:${PORT}`, password)
-      return (await volume.isListening()) ? volume : undefined
+      reason = CANNOT_BE_REACHED
+      return Volume.open(`http://${hostIn(pod.status.podIP)}:${PORT}`, password)
     })
     if (found) return found
     if (performance.now() > deadline) throw new Error(`the volume of ${nodeId} cannot be opened: ${reason}`)
@@ -90,15 +87,19 @@ export async function closeVolume(objects: NodeObjects, nodeId: string): Promise
   const { client } = objects
   for (const deadline = performance.now() + CLOSE_TIMEOUT_MS; ; await pause(POLL_MS)) {
     const isClosed = await orAgain(async () => {
-      const set = await client.get<StatefulSet>(setPath(objects, nodeId))
-      if (set && set.spec.replicas !== 0)
-        await client.patch(setPath(objects, nodeId), set, [{ op: 'replace', path: '/spec/replicas', value: 0 }])
+      await stopVolumeSet(objects, nodeId)
       // Read after the StatefulSet: if that was at 0 replicas, no pod follows.
       return (await client.get<Pod>(podPath(objects, nodeId))) === undefined
     })
     if (isClosed) return
     if (performance.now() > deadline) throw new Error(`the volume of ${nodeId} is still in use by ${volumeName(nodeId)}-0`)
   }
+}
+
+export async function stopVolumeSet(objects: NodeObjects, nodeId: string): Promise<void> {
+  const set = await objects.client.get<StatefulSet>(setPath(objects, nodeId))
+  if (set && set.spec.replicas !== 0)
+    await objects.client.patch(setPath(objects, nodeId), set, [{ op: 'replace', path: '/spec/replicas', value: 0 }])
 }
 
 /** Of a node that was adopted or released, once its data is removed. */
@@ -118,68 +119,5 @@ async function orAgain<T>(work: () => Promise<T>): Promise<T | undefined> {
   } catch (error) {
     if (error instanceof TryAgain) return undefined
     throw error
-  }
-}
-
-/** The files of a volume, over the network. */
-export class Volume {
-  readonly #url: string
-  readonly #password: string
-
-  constructor(url: string, password: string) {
-    this.#url = url
-    this.#password = password
-  }
-
-  async isListening(): Promise<boolean> {
-    try {
-      await this.files()
-      return true
-    } catch (error) {
-      // Nothing listens yet. Anything else, such as a refused password, does not get better.
-      if (error instanceof TypeError) return false
-      throw error
-    }
-  }
-
-  async files(): Promise<VolumeFile[]> {
-    return (await (await this.#call('GET', '')).json()) as VolumeFile[]
-  }
-
-  /** Afterwards the volume has these files of the directory and no others, as it has read them back. */
-  async replaceFiles(directory: string, names: string[]): Promise<VolumeFile[]> {
-    await this.#call('DELETE', '')
-    for (const name of names) {
-      await this.#call('PUT', name, createReadStream(join(directory, name)))
-      crashpoint('volume: a file is there')
-    }
-    return this.files()
-  }
-
-  /** Copies all files into a new directory, and compares them with what the volume has. */
-  async copyTo(directory: string): Promise<void> {
-    await mkdir(directory, { mode: 0o700 })
-    const files = await this.files()
-    if (!files.some(({ name }) => name.endsWith('.db'))) throw new Error('the volume has no channel database')
-    for (const file of files) {
-      const path = join(directory, file.name)
-      const { body } = await this.#call('GET', file.name)
-      if (!body) throw new Error(`the volume sends nothing for ${file.name}`)
-      const target = createWriteStream(path, { mode: 0o600, flags: 'wx', flush: true })
-      await pipeline(Readable.fromWeb(body as ReadableStream), target)
-      if ((await fileAt(path, file.name)).sha256 !== file.sha256) throw new Error(`${file.name} was damaged on its way`)
-    }
-    syncDirectory(directory)
-  }
-
-  async #call(method: string, name: string, content?: Readable): Promise<Response> {
-    const response = await fetch(`${this.#url}/${name}`, {
-      method,
-      headers: { authorization: `Bearer ${this.#password}` },
-      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-      ...(content && { body: Readable.toWeb(content), duplex: 'half' }),
-    } as RequestInit)
-    if (!response.ok) throw new Error(`the volume refused ${method} with status ${response.status}`)
-    return response
   }
 }

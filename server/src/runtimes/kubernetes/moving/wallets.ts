@@ -2,13 +2,29 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { type NodeMaterial, TryAgain } from '../../../nodes/runtime.ts'
 import { crashpoint } from '../../../platform/crashpoint.ts'
+import { digestOfFile, type FileDigest } from '../../../platform/file-digest.ts'
+import { StartFault } from '../../../platform/start-fault.ts'
 import { type ConfLines, phoenixConf } from '../../phoenix-conf.ts'
 import type { NodeObjects } from '../node-objects.ts'
 import { ensureSecret } from '../node-secret.ts'
-import { claimOf, DIGEST, nodeIdOf, nodeName, PATHS, RELEASED, type Storage, selectorOf, WALLET } from '../objects.ts'
+import {
+  claimOf,
+  DIGEST,
+  nodeName,
+  PATHS,
+  RELEASED,
+  RUN,
+  STARTED,
+  type Storage,
+  secretName,
+  statefulSetOf,
+  VERSION,
+  WALLET,
+} from '../objects.ts'
 import type { Claim, Stored } from '../types.ts'
-import { type Volume, withVolume } from './volume.ts'
-import { fileAt, type VolumeFile } from './volume-server.ts'
+import { withVolume } from './volume.ts'
+import type { Volume } from './volume-client.ts'
+import { findWalletClaims, type SoughtWallet, type WalletClaim } from './wallet-claims.ts'
 
 export type KubernetesWalletsOptions = {
   objects: NodeObjects
@@ -20,9 +36,10 @@ export type KubernetesWalletsOptions = {
 
 const MAX_TRIES = 5
 
-/** A claim that an adoption has made, whether or not there is a node. */
-export type WalletClaim = { nodeId: string; digest: string; hasStarted: boolean; releaseId: string | undefined }
 export type WalletNode = { id: string; autoLiquidity: string; material: NodeMaterial }
+/** The files of a wallet, and the digest that identifies their content. */
+export type WalletFiles = { directory: string; names: string[]; digest: string }
+export type LastRun = { run: number; version: string }
 
 /** Moves wallets into and out of the volumes of a cluster. Every call can be repeated. */
 export class KubernetesWallets {
@@ -34,34 +51,35 @@ export class KubernetesWallets {
     this.#objects = options.objects
   }
 
-  /** The cluster itself is the record of begun adoptions: a claim names its wallet from the moment that it exists. */
-  async claimsOf(lightningId: string): Promise<WalletClaim[]> {
-    const { client, place } = this.#objects
-    const { items } = await client.list<Claim>(PATHS.claims(place.namespace), { labelSelector: selectorOf(place) })
-    const own = items.filter(({ metadata }) => metadata.annotations?.[WALLET] === lightningId)
-    return Promise.all(
-      own.map(async ({ metadata }) => ({
-        nodeId: nodeIdOf(metadata),
-        digest: metadata.annotations?.[DIGEST] ?? '',
-        hasStarted: (await this.#objects.statefulSet(nodeIdOf(metadata))) !== undefined,
-        releaseId: metadata.annotations?.[RELEASED],
-      })),
-    )
+  /** `unknownOf` returns those of these nodes that the database does not know. */
+  claimsOf(wallet: SoughtWallet, unknownOf: (nodeIds: string[]) => Promise<string[]>): Promise<WalletClaim[]> {
+    return findWalletClaims(this.#objects, wallet, unknownOf)
   }
 
-  /** Before the wallet's source is changed. */
+  /** Before the wallet's source is changed, and again if its files have changed since. */
   async begin(nodeId: string, lightningId: string, digest: string): Promise<void> {
     const { client, place } = this.#objects
     const annotations = { [WALLET]: lightningId, [DIGEST]: digest }
-    const claim = claimOf(place, nodeId, nodeName(nodeId), this.#options.storage)
-    if (!(await client.create(PATHS.claims(place.namespace), { ...claim, metadata: { ...claim.metadata, annotations } })))
-      await this.#annotate(nodeId, annotations)
+    const claim = claimOf(place, nodeId, nodeName(nodeId), this.#options.storage, { annotations })
+    if (!(await client.create(PATHS.claims(place.namespace), claim)))
+      await this.#annotate(nodeId, annotations, (existing) => requireUnused(nodeId, existing))
     crashpoint('adopt: the id is chosen')
   }
 
-  /** Must only be called while no node has this id: what is in the volume is replaced. */
-  async fill(node: WalletNode, directory: string, names: string[], digest: string): Promise<void> {
-    const stored = await this.#withVolume(node, nodeName(node.id), true, (volume) => volume.replaceFiles(directory, names))
+  /**
+   * Replaces what is in the volume. Another process may have finished this adoption at any time, and its node may have run. So everything is
+   * checked once our pod has the volume: whoever wants it must remove that pod first, and without it we can write nothing.
+   */
+  async fill(node: WalletNode, { directory, names, digest }: WalletFiles, requireOurs: () => Promise<void>): Promise<void> {
+    const stored = await this.#withVolume(node, nodeName(node.id), true, async (volume) => {
+      const { statefulSet, claim } = await this.#objects.read(node.id)
+      if (statefulSet) throw new StartFault(1, `${node.id} has been started since`)
+      requireUnused(node.id, claim)
+      if (claim?.metadata.annotations?.[DIGEST] !== digest)
+        throw new StartFault(1, `another process has begun to adopt other data as ${node.id}`)
+      await requireOurs()
+      return volume.replaceFiles(directory, names)
+    })
     if (digestOf(stored) !== digest) throw new Error('the files changed while they were copied')
     crashpoint('adopt: in place')
   }
@@ -78,8 +96,9 @@ export class KubernetesWallets {
   }
 
   /** From here on, this cluster never starts the node again, whatever a restored database says. */
-  async fence(nodeId: string, releaseId: string): Promise<void> {
+  async fence(nodeId: string, releaseId: string, lastRun: LastRun): Promise<void> {
     await this.#annotate(nodeId, { [RELEASED]: releaseId })
+    await this.#fenceLateStart(nodeId, releaseId, lastRun)
     crashpoint('move: no daemon can start')
   }
 
@@ -98,20 +117,44 @@ export class KubernetesWallets {
     return claim
   }
 
-  /** Kubernetes changes a claim too, for example when it is bound. */
-  async #annotate(nodeId: string, annotations: Record<string, string>): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      const { metadata } = await this.#claim(nodeId)
-      const value = { ...metadata.annotations, ...annotations }
-      try {
-        await this.#objects.client.patch(this.#objects.claimPath(metadata.name), { metadata }, [
-          { op: 'add', path: '/metadata/annotations', value },
-        ])
+  async #annotate(
+    nodeId: string,
+    annotations: Record<string, string>,
+    check: (claim: Stored<Claim>) => void = () => undefined,
+  ): Promise<void> {
+    await untilUnchanged(async () => {
+      const claim = await this.#claim(nodeId)
+      check(claim)
+      const value = { ...claim.metadata.annotations, ...annotations }
+      await this.#objects.client.patch(this.#objects.claimPath(claim.metadata.name), claim, [
+        { op: 'add', path: '/metadata/annotations', value },
+      ])
+    })
+  }
+
+  /**
+   * A replica that was paused in the middle of a start may go on now. It creates the StatefulSet only if there is none, and changes it only if
+   * nobody else has.
+   */
+  async #fenceLateStart(nodeId: string, releaseId: string, { run, version }: LastRun): Promise<void> {
+    const { client, place } = this.#objects
+    const { metadata } = await this.#claim(nodeId)
+    await untilUnchanged(async () => {
+      const found = await this.#objects.statefulSet(nodeId)
+      const before = found ? found.metadata.annotations : { [RUN]: String(run), [VERSION]: version }
+      const annotations = { ...before, [RELEASED]: releaseId }
+      if (found) {
+        if (before?.[RELEASED] === releaseId) return
+        const change = [{ op: 'add' as const, path: '/metadata/annotations', value: annotations }]
+        await client.patch(this.#objects.statefulSetPath(nodeId), found, change)
         return
-      } catch (error) {
-        if (!(error instanceof TryAgain) || attempt === MAX_TRIES) throw error
       }
-    }
+      // With an image that is no daemon, whoever scales it up.
+      const launch = { image: this.#options.image, chainArguments: [], claim: metadata.name, secret: secretName(nodeId, 0) }
+      const set = statefulSetOf(place, nodeId, launch, annotations, 0)
+      if (!(await client.create(PATHS.statefulSets(place.namespace), set)))
+        throw new TryAgain(`the StatefulSet of ${nodeId} has just been created`)
+    })
   }
 
   async #withVolume<T>(
@@ -128,11 +171,28 @@ export class KubernetesWallets {
   }
 }
 
+function requireUnused(nodeId: string, claim: Stored<Claim> | undefined): void {
+  const { [STARTED]: started, [RELEASED]: releaseId } = claim?.metadata.annotations ?? {}
+  if (started !== undefined) throw new StartFault(1, `${nodeId} has been started since`)
+  if (releaseId !== undefined) throw new StartFault(1, `${nodeId} was released as ${releaseId} since`)
+}
+
+/** Kubernetes changes objects too, for example a claim when it is bound. */
+async function untilUnchanged(change: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await change()
+    } catch (error) {
+      if (!(error instanceof TryAgain) || attempt === MAX_TRIES) throw error
+    }
+  }
+}
+
 /** Identifies the content of a wallet. */
-export const digestOf = (files: VolumeFile[]): string =>
+export const digestOf = (files: FileDigest[]): string =>
   createHash('sha256')
     .update(JSON.stringify([...files].sort((a, b) => (a.name < b.name ? -1 : 1)).map(({ name, sha256 }) => [name, sha256])))
     .digest('hex')
 
 export const digestOfFiles = async (directory: string, names: string[]): Promise<string> =>
-  digestOf(await Promise.all(names.map((name) => fileAt(join(directory, name), name))))
+  digestOf(await Promise.all(names.map((name) => digestOfFile(join(directory, name), name))))
