@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../../../testing/eventually.ts'
 import type { TestCluster } from '../../../testing/kubernetes/cluster.ts'
 import { nodeName, PATHS, podName } from '../../src/runtimes/kubernetes/objects.ts'
@@ -95,30 +95,27 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
     )
   })
 
-  test('C18: a node whose pod cannot start is failed at the deadline, with the reason', async () => {
-    await one.restart('SIGTERM', { NODE_VERSIONS: imagesOf('1.0.0'), PROVISION_DEADLINE_SECONDS: '3' })
-    const { node } = await one.create()
-    const { failureMessage } = await one.becomes(node.id, 'failed')
-    expect(failureMessage).toMatch(/ErrImagePull: .*not found/)
-    await one.restart()
-  })
+  describe('with other settings', () => {
+    // Both replicas, because either may take the next step of a node.
+    const restartWith = (env: Record<string, string>) => Promise.all([one, two].map((replica) => replica.restart('SIGTERM', env)))
+    const offer = (...names: string[]) => restartWith({ NODE_VERSIONS: imagesOf(...names) })
+    afterEach(() => restartWith({}))
 
-  test('C25: without volume snapshots, an update is refused with the reason', async () => {
-    const { node } = await one.createReady()
-    await one.restart('SIGTERM', { NODE_VERSIONS: imagesOf('0.8.0', '0.9.0'), NODE_SNAPSHOT_CLASS: '' })
-    const answer = await one.v1('POST', `/${node.id}/update`, { json: {} })
-    expect([answer.status, answer.json().error.code]).toEqual([400, 'no_update_available'])
-    expect(answer.json().error.message).toMatch(/no volume snapshots/)
-    expect((await one.v1('GET', `/${node.id}/updates`)).json().updateAvailable).toBe(false)
-    await one.restart()
-  })
+    test('C18: a node whose pod cannot start is failed at the deadline, with the reason', async () => {
+      await restartWith({ NODE_VERSIONS: imagesOf('1.0.0'), PROVISION_DEADLINE_SECONDS: '3' })
+      const { node } = await one.create()
+      const { failureMessage } = await one.becomes(node.id, 'failed')
+      expect(failureMessage).toMatch(/ErrImagePull: .*not found/)
+    })
 
-  describe('updates', () => {
-    afterAll(() => Promise.all([one.restart(), two.restart()]))
-    const offer = async (...names: string[]): Promise<void> => {
-      const NODE_VERSIONS = imagesOf(...names)
-      await Promise.all([one, two].map((replica) => replica.restart('SIGTERM', { NODE_VERSIONS })))
-    }
+    test('C25: without volume snapshots, an update is refused with the reason', async () => {
+      const { node } = await one.createReady()
+      await restartWith({ NODE_VERSIONS: imagesOf('0.8.0', '0.9.0'), NODE_SNAPSHOT_CLASS: '' })
+      const answer = await one.v1('POST', `/${node.id}/update`, { json: {} })
+      expect([answer.status, answer.json().error.code]).toEqual([400, 'no_update_available'])
+      expect(answer.json().error.message).toMatch(/no volume snapshots/)
+      expect((await one.v1('GET', `/${node.id}/updates`)).json().updateAvailable).toBe(false)
+    })
 
     test('C25: the data is copied, then the new version runs on it', async () => {
       const { node, credentials } = await one.createReady()
