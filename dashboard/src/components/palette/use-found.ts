@@ -16,7 +16,8 @@ const PAUSE_MS = 250
 export function useFound(query: string): { groups: Group[]; note: string } {
   const { data: me } = useSuspenseQuery(meQuery)
   const unit = useUnit()
-  const now = useNow(60)
+  // At most so far behind that a payment created meanwhile is "just now", and never "in 40 seconds".
+  const now = useNow(10)
   const isDark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark'
   const nodes = useQuery(nodesQuery)
   const keys = useQuery(keysQuery)
