@@ -48,5 +48,6 @@ export function useFound(query: string): { groups: Group[]; note: string } {
   if (wanted !== undefined && asked === wanted && found.isError) failed.push('payments')
   const isSearching = Object.values(lists).some(({ isPending }) => isPending) || (wanted !== undefined && !payments)
   const count = groups.flatMap(({ name, commands }) => (name === 'Documentation' ? [] : commands)).length
-  return { groups, note: noteFor(query, { count, isSearching, failed }) }
+  const offersDocs = groups.some(({ name }) => name === 'Documentation')
+  return { groups, note: noteFor(query, { count, offersDocs, isSearching, failed }) }
 }
