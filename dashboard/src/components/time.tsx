@@ -10,6 +10,9 @@ export function useNow(step = 1): number {
   })
 }
 
+/** Whether it is later than this. Renders again only when that changes. */
+export const useIsAfter = (at: number): boolean => useSyncExternalStore(watchClock, () => currentSecond() > at)
+
 /** A relative time, with the exact time on hover. */
 export function Time({ at }: { at: number }) {
   // Only the words are watched, so most instances do not render again every second.
