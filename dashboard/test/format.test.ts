@@ -7,7 +7,18 @@ const MONTH = 2_629_800
 const YEAR = 31_557_600
 
 test.each([
-  [47 * HOUR + 59 * 60, 'in 47 hours'],
+  [47 * HOUR + 54 * 60, 'in 47 hours'],
+  // Just made, for 48 and 24 hours, 30 days, an hour and a minute.
+  [47 * HOUR + 59 * 60, 'in 2 days'],
+  [24 * HOUR - 3, 'in 24 hours'],
+  [24 * HOUR - 299, 'in 24 hours'],
+  [24 * HOUR - 301, 'in 23 hours'],
+  [30 * DAY - 60, 'in 30 days'],
+  [HOUR - 1, 'in 1 hour'],
+  [59, 'in 1 minute'],
+  [54, 'in 54 seconds'],
+  [-59 * 60, '59 minutes ago'],
+  [-24 * HOUR + 3, '23 hours ago'],
   [25 * HOUR, 'in 25 hours'],
   [-47 * HOUR, '47 hours ago'],
   [2 * DAY, 'in 2 days'],
