@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { countdown, duration, durationLasts, percent, relative } from '../src/text/format.ts'
+import { countdown, counted, duration, durationLasts, percent, relative } from '../src/text/format.ts'
 
 const HOUR = 3600
 const DAY = 24 * HOUR
@@ -27,6 +27,14 @@ test.each([
   [-2 * YEAR, '2 years ago'],
 ])('dashboard: %i s from now is “%s”, not a day, month or year that may be the wrong one', (away, words) => {
   expect(relative(1_000_000_000 + away, 1_000_000_000)).toBe(words)
+})
+
+test('dashboard: one of something is not “1 connections”', () => {
+  expect([0, 1, 1_234].map((count) => counted(count, 'connection', 'connections'))).toEqual([
+    '0 connections',
+    '1 connection',
+    '1\u2009234 connections',
+  ])
 })
 
 test('dashboard: no relative time names a day of the calendar', () => {

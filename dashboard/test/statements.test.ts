@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Activity, GatewayPayment, NodePayment } from '../src/api/types.ts'
 import { nodeTabs } from '../src/tabs.ts'
 import { satsOfMsat } from '../src/text/format.ts'
-import { gotNothingAt, msatToSend, nodePaymentWord, undelivered } from '../src/text/payments.ts'
+import { gotNothingAt, msatToSend, newestCount, nodePaymentWord, undelivered } from '../src/text/payments.ts'
 import { creditLasts } from '../src/text/runway.ts'
 import { actorOf, sentenceOf } from '../src/text/sentences.ts'
 import { isUpdating, softwareSentence, waitsForStart } from '../src/text/updates.ts'
@@ -93,6 +93,11 @@ test('dashboard: an expired invoice of a node is not shown as one that may still
   expect(nodePaymentWord(invoice, NOW)).toBe('Expired')
   expect(nodePaymentWord({ ...invoice, isPaid: true }, NOW)).toBe('Received')
   expect(nodePaymentWord({ ...invoice, expiresAt: null }, NOW)).toBe('Not paid yet')
+})
+
+test('dashboard: one payment is not called “the newest 1”', () => {
+  expect([newestCount(1, 1, 'all'), newestCount(0, 1, 'sent')]).toEqual(['1 payment', '0 of 1 payment'])
+  expect([newestCount(9, 9, 'all'), newestCount(3, 9, 'sent')]).toEqual(['The newest 9', '3 of the newest 9'])
 })
 
 test('dashboard: credit that is used up does not “last less than a minute”', () => {

@@ -12,6 +12,9 @@ export function grouped(whole: number): string {
   return whole < 0 ? MINUS + digits : digits
 }
 
+/** "1 node", "1 234 nodes". */
+export const counted = (count: number, one: string, many: string): string => `${grouped(count)} ${count === 1 ? one : many}`
+
 /** In the unit that the person chose. */
 export const sats = (amount: number): string => (currentUnit() === 'btc' ? btc(amount, 8) : `${grouped(amount)}${THIN_SPACE}sat`)
 

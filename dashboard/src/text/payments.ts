@@ -49,6 +49,12 @@ export const NODE_PAYMENT_FILTERS = {
 } satisfies Record<string, { name: string; matches: (payment: NodePayment) => boolean }>
 export type NodePaymentFilter = keyof typeof NODE_PAYMENT_FILTERS
 
+/** How many of a node's newest payments are shown. */
+export function newestCount(shown: number, all: number, filter: NodePaymentFilter): string {
+  if (filter === 'all') return all === 1 ? '1 payment' : `The newest ${all}`
+  return `${shown} of ${all === 1 ? '1 payment' : `the newest ${all}`}`
+}
+
 /** An outgoing payment that completed unpaid has failed. One that has not completed may still succeed. */
 export function nodePaymentWord({ direction, isPaid, expiresAt, completedAt }: NodePayment, now: number): string {
   if (direction === 'in') {

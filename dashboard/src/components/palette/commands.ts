@@ -47,12 +47,15 @@ function page(label: string, path: string, others: string[] = []): Command {
 
 const pages = ({ isSandbox, now }: Known): Command[] => [
   page('Overview', '/', ['home start']),
-  page('Received by month', '/#received', [
-    'earned earnings income revenue sales turnover made money total chart',
-    // Their names in the viewer's language are in the list of months; the rest of the page is English.
-    'january february march april may june july august september october november december',
-    ...lastMonths(now).map(monthName),
-  ]),
+  {
+    ...page('Received by month', '/#received', [
+      'earned earnings income revenue sales turnover made money total chart',
+      // Their names in the viewer's language are in the list of months; the rest of the page is English.
+      'january february march april may june july august september october november december',
+      ...lastMonths(now).map(monthName),
+    ]),
+    hint: 'in the overview; choose the month there',
+  },
   page('Nodes', '/nodes', ['wallets balance send withdraw invoices']),
   page('Payments', '/gateway', ['gateway customers transactions export csv']),
   page('Paid, got nothing', '/gateway?state=unfulfilled&period=7d', [
