@@ -77,14 +77,14 @@ inBrowser('the overview and nodes', () => {
       await server.sql()`
         UPDATE gateway_payments SET id = ${createdThen}, ask_at = NULL, created_at = ${paidAt}, settled_at = ${paidAt} WHERE id = ${id}`
     }
-    // Earlier months cannot be chosen.
-    const createdAt = new Date(now.getFullYear(), now.getMonth() - 2, 1)
+    // On the last day of the month before: earlier ones cannot be chosen, and later ones are compared with a whole month.
+    const createdAt = new Date(now.getFullYear(), now.getMonth() - 2, 0)
     await server.sql()`UPDATE nodes SET created_at = ${createdAt} WHERE id = ${node.id}`
     await earner.want(200, 'POST', `/nodes/${node.id}/stop`, { json: {} })
     const { page } = earner
     await earner.open(`nodes/${node.id}?tab=payments`)
     await page.getByRole('link', { name: 'by day and month' }).click()
-    expect(await page.getByLabel('Month').locator('option').count()).toBe(1 + 3)
+    expect(await page.getByLabel('Month').locator('option').count()).toBe(1 + 4)
     await page.getByLabel('Month').selectOption({ index: 2 })
     await untilText(page.getByTestId('received-total'), '300 sat')
     await untilText(page.getByTestId('received-compared'), '50 % less than in the previous period (600 sat)')
