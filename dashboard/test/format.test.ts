@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { countdown, duration, durationLasts, percent, relative } from '../src/text/format.ts'
+import { countdown, counted, duration, durationLasts, percent, relative } from '../src/text/format.ts'
 
 const HOUR = 3600
 const DAY = 24 * HOUR
@@ -7,7 +7,18 @@ const MONTH = 2_629_800
 const YEAR = 31_557_600
 
 test.each([
-  [47 * HOUR + 59 * 60, 'in 47 hours'],
+  [47 * HOUR + 54 * 60, 'in 47 hours'],
+  // Just made, for 48 and 24 hours, 30 days, an hour and a minute.
+  [47 * HOUR + 59 * 60, 'in 2 days'],
+  [24 * HOUR - 3, 'in 24 hours'],
+  [24 * HOUR - 299, 'in 24 hours'],
+  [24 * HOUR - 301, 'in 23 hours'],
+  [30 * DAY - 60, 'in 30 days'],
+  [HOUR - 1, 'in 1 hour'],
+  [59, 'in 1 minute'],
+  [54, 'in 54 seconds'],
+  [-59 * 60, '59 minutes ago'],
+  [-24 * HOUR + 3, '23 hours ago'],
   [25 * HOUR, 'in 25 hours'],
   [-47 * HOUR, '47 hours ago'],
   [2 * DAY, 'in 2 days'],
@@ -16,6 +27,14 @@ test.each([
   [-2 * YEAR, '2 years ago'],
 ])('dashboard: %i s from now is “%s”, not a day, month or year that may be the wrong one', (away, words) => {
   expect(relative(1_000_000_000 + away, 1_000_000_000)).toBe(words)
+})
+
+test('dashboard: one of something is not “1 connections”', () => {
+  expect([0, 1, 1_234].map((count) => counted(count, 'connection', 'connections'))).toEqual([
+    '0 connections',
+    '1 connection',
+    '1\u2009234 connections',
+  ])
 })
 
 test('dashboard: no relative time names a day of the calendar', () => {

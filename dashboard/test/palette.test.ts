@@ -38,7 +38,7 @@ const pathsFor = (query: string, more: Partial<Known> = {}): string[] =>
 describe('palette: what it lists', () => {
   test('without a query, every page and every action, and no data of the account', () => {
     expect(groupsFor('', KNOWN).map(({ name, commands }) => [name, commands.length])).toEqual([
-      ['Pages', 12],
+      ['Pages', 13],
       ['Actions', 8],
     ])
     expect(listed('', { isSandbox: false })).not.toContain('Pages: Try it')
@@ -53,6 +53,32 @@ describe('palette: what it lists', () => {
     expect(listed('NODES')[0]).toBe('Pages: Nodes')
     expect(listed('create')[0]).toBe('Actions: Create node')
     expect(listed('top up')[0]).toBe('Pages: Credit')
+  })
+
+  test.each([
+    ['not delivered', '/gateway?state=unfulfilled&period=7d'],
+    ['paid but got nothing', '/gateway?state=unfulfilled&period=7d'],
+    ['paid this week', '/gateway?state=unfulfilled&period=7d'],
+    ['October', '/#received'],
+    ['october 2025', '/#received'],
+    ['this month', '/#received'],
+    ['what I earned', '/#received'],
+    ['income', '/#received'],
+    ['revenue', '/#received'],
+    ['received', '/#received'],
+    ['operator', '/operator'],
+    ['sign-in link', '/operator'],
+    ['give access', '/operator'],
+    ['export', '/gateway'],
+    ['dark mode', undefined],
+  ])('“%s” leads to %s', (query, path) => {
+    const [first] = groupsFor(query, KNOWN).flatMap(({ commands }) => commands)
+    expect(first?.act).toEqual(path === undefined ? { kind: 'do', what: 'switch-theme' } : { kind: 'go', path })
+  })
+
+  test('a password is changed in the settings; an operator gives access to someone who forgot it', () => {
+    expect(pathsFor('reset password')).toEqual(['/settings', '/operator'])
+    expect(listed('')).not.toContain('Pages: Operator’s pages')
   })
 
   test('nodes, keys and webhooks are found by name, id and address', () => {
@@ -109,14 +135,19 @@ test('palette: every word must match somewhere, and a name beats another field',
   expect(rankOf('shop berlin', 'Shop')).toBeUndefined()
   expect(rankOf('shop node_1', 'Shop', ['node_1'])).toBeDefined()
   expect(rankOf('server 13', 'Server 47', ['key_d1x13k'])).toBeUndefined()
+  // Unless it is a word that says nothing about what is looked for.
+  expect(rankOf('my shop in berlin', 'Shop Berlin')).toBeDefined()
+  expect(rankOf('my', 'My shop')).toBe(1)
+  expect(rankOf('the', 'Shop')).toBeUndefined()
   const ranks = [rankOf('shop', 'shop'), rankOf('shop', 'Shop 2'), rankOf('shop', 'My shop'), rankOf('shop', 'Workshop')]
   expect(ranks).toEqual([0, 1, 2, 3])
   expect(rankOf('shop', 'Hook', ['https://shop.example'])).toBe(4)
 })
 
 test('palette: it says that nothing was found only when everything was searched', () => {
-  const nothing = { count: 0, isSearching: false, failed: [] }
+  const nothing = { count: 0, offersDocs: false, isSearching: false, failed: [] }
   expect(noteFor('zzz', nothing)).toBe('Nothing found for “zzz”.')
+  expect(noteFor('zzz', { ...nothing, offersDocs: true })).toBe('Nothing else found for “zzz”.')
   expect(noteFor('zzz', { ...nothing, isSearching: true })).toBe('Searching…')
   expect(noteFor('zzz', { ...nothing, failed: ['payments'] })).toMatch(/^Not searched.*: payments\.$/)
   expect(noteFor('z'.repeat(80), nothing)).toMatch(/Payments were not searched/)

@@ -77,7 +77,7 @@ test.each([
   { zone: 'America/Los_Angeles', now: '2026-11-08T14:00:00Z', span: 'week' as const, quarters: 6 * 96 + 28 },
 ])('dashboard: the period before the $span ends at the same time of day in $zone at $now', ({ zone, now, span, quarters }) => {
   process.env.TZ = zone
-  expect(totalBefore(everyQuarter(at(now)), span, Number.POSITIVE_INFINITY)).toBe(quarters)
+  expect(totalBefore(everyQuarter(at(now)), span, Number.POSITIVE_INFINITY, 0)).toBe(quarters)
 })
 
 test.each([
@@ -98,11 +98,26 @@ test.each([
   const points = pointsOfMonth(received, '2026-10')
   expect(points.map(({ at: start }) => new Date(start * 1000).getDate())).toEqual(Array.from({ length: 31 }, (_, day) => day + 1))
   expect(totalOf(points)).toBe(hours * 4)
-  expect(totalOfMonthBefore(received, '2026-10')).toBe(before * 4)
+  expect(totalOfMonthBefore(received, '2026-10', 0)).toBe(before * 4)
   // The month that is not over ends today, and is not compared with a whole one.
   expect(pointsOfMonth(received, '2026-11')).toHaveLength(new Date(now * 1000).getDate())
   expect(totalOf(pointsOfMonth(received, '2026-11'))).toBe((last + QUARTER - monthStart('2026-11')) / QUARTER)
-  expect(totalOfMonthBefore(received, '2026-11')).toBeUndefined()
+  expect(totalOfMonthBefore(received, '2026-11', 0)).toBeUndefined()
+})
+
+test('dashboard: nothing is compared with a period in which there was not yet a node all the time', () => {
+  process.env.TZ = 'UTC'
+  const received = everyQuarter(at('2026-11-15T06:00:00Z'))
+  const compared = (since: string) =>
+    (['day', 'week', 'month'] as const).map((span) => totalBefore(received, span, 0, at(since)) !== undefined)
+  expect(compared('2026-11-14T12:00:00Z')).toEqual([false, false, false])
+  expect(compared('2026-11-13T07:00:00Z')).toEqual([true, false, false])
+  expect(compared('2026-11-02T00:00:00Z')).toEqual([true, true, false])
+  expect(compared('2026-09-17T00:00:00Z')).toEqual([true, true, true])
+  expect(totalOfMonthBefore(received, '2026-10', at('2026-09-01T00:00:00Z'))).toBeDefined()
+  expect(totalOfMonthBefore(received, '2026-10', at('2026-09-01T00:00:01Z'))).toBeUndefined()
+  // Nothing is known about the nodes yet, or there is none.
+  expect(totalBefore(received, 'day', 0, Math.min())).toBeUndefined()
 })
 
 test('dashboard: the last twelve months can be chosen', () => {
@@ -129,7 +144,7 @@ test('dashboard: “more” and “less” are true although nobody knows how mu
       { at: at('2026-11-14T21:30:00Z'), sat: 100 },
     ],
   }
-  const compared = (total: number) => comparison(total, totalBefore(received, 'day', total)).direction
+  const compared = (total: number) => comparison(total, totalBefore(received, 'day', total, 0) ?? 0).direction
   expect([0, 92, 93, 150, 193, 194].map(compared)).toEqual(['down', 'down', 'same', 'same', 'same', 'up'])
 })
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Activity, GatewayPayment, NodePayment } from '../src/api/types.ts'
 import { nodeTabs } from '../src/tabs.ts'
 import { satsOfMsat } from '../src/text/format.ts'
-import { msatToSend, nodePaymentWord, undelivered } from '../src/text/payments.ts'
+import { gotNothingAt, msatToSend, newestCount, nodePaymentWord, undelivered } from '../src/text/payments.ts'
 import { creditLasts } from '../src/text/runway.ts'
 import { actorOf, sentenceOf } from '../src/text/sentences.ts'
 import { isUpdating, softwareSentence, waitsForStart } from '../src/text/updates.ts'
@@ -57,6 +57,13 @@ test('dashboard: the log shows a key that did something by its name', () => {
   expect(actorOf('key_2', 'user_1', keys)).toBe('API key key_2')
 })
 
+test('dashboard: what is said about a node without a version leaves no gap where it would be', () => {
+  const node = { status: 'stopped', operation: null, updateStatus: null } as const
+  const said = (updateAvailable: boolean) => softwareSentence(node, { ...updates, currentVersion: '', updateAvailable })
+  expect(said(true)).toBe('The node has not started yet. Version 0.9.0 is available. Your data is backed up before the update.')
+  expect(said(false)).toBe('The node has not started yet.')
+})
+
 const payment = { status: 'paid', heldUntil: null, releases: 0 } as GatewayPayment
 
 test('dashboard: a delivery that was released, or whose claim has lapsed, is not shown as never redeemed', () => {
@@ -66,12 +73,31 @@ test('dashboard: a delivery that was released, or whose claim has lapsed, is not
   expect(undelivered({ ...payment, status: 'expired' })).toBe('no')
 })
 
+test('dashboard: a payment counts as “paid, got nothing” by the rule of the filter with that name', () => {
+  const settled = { ...payment, status: 'payment_required', settledAt: NOW, delivery: 'none' } as GatewayPayment
+  const after = (more: Partial<GatewayPayment>) => gotNothingAt({ ...settled, ...more })
+  expect(after({})).toBe(NOW + 600)
+  expect(after({ status: 'expired' })).toBe(NOW + 600)
+  expect(after({ settledAt: null })).toBeNull()
+  // Only validated: whether it was delivered, only the shop knows.
+  expect(after({ status: 'paid' })).toBeNull()
+  expect(after({ status: 'paid', releases: 1 })).toBe(NOW + 600)
+  expect(after({ status: 'paid', heldUntil: NOW - 1 })).toBe(NOW + 600)
+  expect(after({ status: 'paid', releases: 1, delivery: 'held' })).toBeNull()
+  expect(after({ status: 'paid', releases: 1, delivery: 'done' })).toBeNull()
+})
+
 test('dashboard: an expired invoice of a node is not shown as one that may still be paid', () => {
   const invoice = { direction: 'in', isPaid: false, expiresAt: NOW, completedAt: null } as NodePayment
   expect(nodePaymentWord(invoice, NOW - 1)).toBe('Not paid yet')
   expect(nodePaymentWord(invoice, NOW)).toBe('Expired')
   expect(nodePaymentWord({ ...invoice, isPaid: true }, NOW)).toBe('Received')
   expect(nodePaymentWord({ ...invoice, expiresAt: null }, NOW)).toBe('Not paid yet')
+})
+
+test('dashboard: one payment is not called “the newest 1”', () => {
+  expect([newestCount(1, 1, 'all'), newestCount(0, 1, 'sent')]).toEqual(['1 payment', '0 of 1 payment'])
+  expect([newestCount(9, 9, 'all'), newestCount(3, 9, 'sent')]).toEqual(['The newest 9', '3 of the newest 9'])
 })
 
 test('dashboard: credit that is used up does not “last less than a minute”', () => {

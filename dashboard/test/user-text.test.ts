@@ -97,6 +97,25 @@ test('dashboard: whatever a person wrote is isolated, so that it cannot turn the
   expect([...OURS].filter((exception) => !found.includes(exception))).toEqual([])
 })
 
+/** Text between tags, and strings, but no imports and keys. */
+function* textsIn(node: Node): Generator<string> {
+  if (node.type === 'JSXText' || node.type === 'Literal') yield String(node.value)
+  if (node.type === 'TemplateElement') yield node.value.cooked
+  for (const value of Object.values(node))
+    for (const child of Array.isArray(value) ? value : [value]) if (typeof child?.type === 'string') yield* textsIn(child)
+}
+
+test('dashboard: apostrophes in what people read are curly', () => {
+  const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.tsx'))
+  const found = files.flatMap((path) => {
+    const { program } = parseSync(path, readFileSync(join(source, path), 'utf8'))
+    return [...textsIn(program as unknown as Node)]
+      .flatMap((text) => text.match(/\p{L}+'\p{L}+/gu) ?? [])
+      .map((word) => `${path}: ${word}`)
+  })
+  expect(found).toEqual([])
+})
+
 test('dashboard: the check for isolated text sees through conditions, lists and calls', () => {
   const shown = [
     '<p>{node.name}</p>',

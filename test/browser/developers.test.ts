@@ -58,7 +58,7 @@ inBrowser('the page of API keys and the log of requests', () => {
     await editing.getByRole('checkbox', { name: 'Gateway' }).uncheck()
     await editing.getByRole('checkbox', { name: 'Events' }).check()
     await editing.getByRole('button', { name: 'Save' }).click()
-    await untilText(keys.first(), /^Store.*Read.*Events.*expires in 6 days/)
+    await untilText(keys.first(), /^Store.*Read.*Events.*expires in 7 days/)
 
     await person.open('developers')
     await page

@@ -61,6 +61,9 @@ inBrowser('the operator’s pages', () => {
     )
     const link = await textOf(giving.locator('pre'))
     expect(link).toMatch(/\/dashboard\/link#[\w-]{43}$/)
+    // The link is not shown again, so the button that stands out is the one that keeps it.
+    const copy = giving.getByRole('button', { name: /^Copy/ })
+    expect([await copy.count(), await copy.getAttribute('data-variant')]).toEqual([1, 'filled'])
     await giving.getByRole('button', { name: 'Done' }).click()
     // It works, in another browser, for Ann.
     const elsewhere = await (await newContext()).newPage()
@@ -97,7 +100,7 @@ inBrowser('the operator’s pages', () => {
     await menu.getByRole('link', { name: 'Deleted nodes' }).click()
     await heading(page, 'Deleted nodes').waitFor()
     const deleted = page.getByRole('list', { name: 'Nodes' }).getByRole('listitem')
-    await untilText(deleted, /^shop node_\w+ .* its data is removed for good in 29 days, on /)
+    await untilText(deleted, /^shop node_\w+ .* its data is removed for good in 30 days, on /)
     await deleted.getByRole('button', { name: 'Restore shop' }).click()
     await dialog(page, 'Restore shop?').getByRole('button', { name: 'Restore node' }).click()
     await page.getByText('No deleted node is kept at the moment.').waitFor()

@@ -52,7 +52,10 @@ inBrowser('the overview and nodes', () => {
     await untilText(page.getByTestId('received-total'), /^(2 200|1 500) sat/)
     await page.getByText('7 days', { exact: true }).click()
     await untilText(page.getByTestId('received-total'), '2 200 sat')
-    await untilText(page.getByRole('region', { name: 'Recent payments' }), /1 500 sat One report Paid .* 700 sat Late Settled/)
+    await untilText(
+      page.getByRole('region', { name: 'Recent payments' }),
+      /1 500 sat One report Paid .* 700 sat Late Paid, got nothing/,
+    )
     await untilText(page.getByTestId('attention-unfulfilled'), 'For 1 payment of the last 7 days')
     await page.getByTestId('attention-unfulfilled').getByRole('link').click()
     await page.getByRole('row', { name: /Late/ }).waitFor()
@@ -74,13 +77,14 @@ inBrowser('the overview and nodes', () => {
       await server.sql()`
         UPDATE gateway_payments SET id = ${createdThen}, ask_at = NULL, created_at = ${paidAt}, settled_at = ${paidAt} WHERE id = ${id}`
     }
-    // Earlier months cannot be chosen.
-    await server.sql()`UPDATE nodes SET created_at = ${months[1] ?? now} WHERE id = ${node.id}`
+    // On the last day of the month before: earlier ones cannot be chosen, and later ones are compared with a whole month.
+    const createdAt = new Date(now.getFullYear(), now.getMonth() - 2, 0)
+    await server.sql()`UPDATE nodes SET created_at = ${createdAt} WHERE id = ${node.id}`
     await earner.want(200, 'POST', `/nodes/${node.id}/stop`, { json: {} })
     const { page } = earner
     await earner.open(`nodes/${node.id}?tab=payments`)
     await page.getByRole('link', { name: 'by day and month' }).click()
-    expect(await page.getByLabel('Month').locator('option').count()).toBe(1 + 3)
+    expect(await page.getByLabel('Month').locator('option').count()).toBe(1 + 4)
     await page.getByLabel('Month').selectOption({ index: 2 })
     await untilText(page.getByTestId('received-total'), '300 sat')
     await untilText(page.getByTestId('received-compared'), '50 % less than in the previous period (600 sat)')

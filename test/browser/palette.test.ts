@@ -40,7 +40,7 @@ inBrowser('the command palette and the keys', () => {
 
     await page.keyboard.press('Enter')
     await field.fill('zzz')
-    await untilText(palette.getByRole('status'), 'Nothing found for “zzz”.')
+    await untilText(palette.getByRole('status'), 'Nothing else found for “zzz”.')
     await field.fill('shop')
     const option = palette.getByRole('option', { name: 'Shop server' })
     await option.waitFor()

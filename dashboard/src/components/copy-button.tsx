@@ -23,9 +23,9 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-type Props = { text: string; label: string; withText?: boolean }
+type Props = { text: string; label: string; withText?: boolean; variant?: 'default' | 'filled' }
 
-export function CopyButton({ text, label, withText = false }: Props) {
+export function CopyButton({ text, label, withText = false, variant = 'default' }: Props) {
   const [isCopied, setCopied] = useState(false)
   useEffect(() => {
     if (!isCopied) return
@@ -40,7 +40,7 @@ export function CopyButton({ text, label, withText = false }: Props) {
   const icon = isCopied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />
   if (withText) {
     return (
-      <Button variant="default" leftSection={icon} onClick={() => void copy()}>
+      <Button variant={variant} leftSection={icon} onClick={() => void copy()}>
         {label}
       </Button>
     )

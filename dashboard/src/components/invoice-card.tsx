@@ -46,7 +46,7 @@ export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, c
         {children}
         {isOpen && (
           <>
-            <Snippet code={invoice} label="Invoice text" wraps />
+            <Snippet code={invoice} label="Invoice text" wraps canCopy={false} />
             <Group gap="xs">
               <CopyButton text={invoice} label="Copy invoice" withText />
               <Button

@@ -3,6 +3,7 @@ import { useLocalStorage } from '@mantine/hooks'
 import { IconArrowDownRight, IconArrowUpRight } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
+import { nodesQuery } from '../api/queries.ts'
 import { receivedInMonthQuery, receivedQuery } from '../api/received.ts'
 import type { Received as ReceivedData } from '../api/types.ts'
 import { bucketName } from '../text/format.ts'
@@ -10,6 +11,7 @@ import { lastMonths, type Month, monthName, monthStart } from '../text/months.ts
 import { periodOfMonth } from '../text/periods.ts'
 import {
   comparison,
+  isMonthOver,
   type Point,
   pointsOf,
   pointsOfMonth,
@@ -34,6 +36,7 @@ export function Received({ nodeId, since = 0 }: { nodeId?: string; since?: numbe
   const [stored, setSpan] = useLocalStorage<Span>({ key: 'boltyard-span', defaultValue: 'day', getInitialValueInEffect: false })
   const [month, setMonth] = useState<Month>()
   const span = SPANS.find((one) => one === stored) ?? 'day'
+  const comparedSince = useComparedSince(nodeId, since)
   const { data, error, refetch } = useQuery(month ? receivedInMonthQuery(month, nodeId) : receivedQuery(span, nodeId))
   return (
     <section className="card" aria-labelledby="received">
@@ -59,13 +62,19 @@ export function Received({ nodeId, since = 0 }: { nodeId?: string; since?: numbe
         {!data && !error && <Loading height={HEIGHT} />}
         {data &&
           (month ? (
-            <InMonth received={data} month={month} nodeId={nodeId} />
+            <InMonth received={data} month={month} nodeId={nodeId} comparedSince={comparedSince} />
           ) : (
-            <Lately received={data} span={span} nodeId={nodeId} />
+            <Lately received={data} span={span} nodeId={nodeId} comparedSince={comparedSince} />
           ))}
       </div>
     </section>
   )
+}
+
+/** Nothing is compared with a period in which there was not yet a node all the time. */
+function useComparedSince(nodeId: string | undefined, since: number): number {
+  const { data: nodes = [] } = useQuery({ ...nodesQuery, enabled: nodeId === undefined })
+  return nodeId === undefined ? Math.min(...nodes.map(({ createdAt }) => createdAt)) : since
 }
 
 type MonthProps = { month: Month | undefined; since: number; onChange: (month: Month | undefined) => void }
@@ -82,24 +91,29 @@ function MonthSelect({ month, since, onChange }: MonthProps) {
   )
 }
 
-type Of = { received: ReceivedData; nodeId: string | undefined }
+type Of = { received: ReceivedData; nodeId: string | undefined; comparedSince: number }
 
-function Lately({ received, span, nodeId }: Of & { span: Span }) {
+function Lately({ received, span, nodeId, comparedSince }: Of & { span: Span }) {
   const unit = span === 'day' ? 'hour' : 'day'
   const points = useMemo(() => pointsOf(received, span), [received, span])
   return (
-    <Figures points={points} unit={unit} before={totalBefore(received, span, totalOf(points))}>
+    <Figures points={points} unit={unit} before={totalBefore(received, span, totalOf(points), comparedSince)}>
       {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone.{' '}
       {whatCounts(received, nodeId)}
     </Figures>
   )
 }
 
-function InMonth({ received, month, nodeId }: Of & { month: Month }) {
+function InMonth({ received, month, nodeId, comparedSince }: Of & { month: Month }) {
   const now = useNow(900)
   const points = useMemo(() => pointsOfMonth(received, month), [received, month])
   return (
-    <Figures points={points} unit="day" before={totalOfMonthBefore(received, month)}>
+    <Figures
+      points={points}
+      unit="day"
+      before={totalOfMonthBefore(received, month, comparedSince)}
+      isSoFar={!isMonthOver(received, month)}
+    >
       In {monthName(month)}, in your time zone. {whatCounts(received, nodeId)}{' '}
       <TextLink to="/gateway" search={{ nodeId, state: 'received', ...periodOfMonth(month, now) }}>
         Gateway payments of {monthName(month)}
@@ -120,10 +134,11 @@ type FiguresProps = {
   unit: 'hour' | 'day'
   /** Undefined: there is nothing to compare with. */
   before: number | undefined
+  isSoFar?: boolean
   children: ReactNode
 }
 
-function Figures({ points, unit, before, children }: FiguresProps) {
+function Figures({ points, unit, before, isSoFar = false, children }: FiguresProps) {
   // The sum of the bars, so that the total always matches the chart.
   const total = totalOf(points)
   return (
@@ -132,7 +147,8 @@ function Figures({ points, unit, before, children }: FiguresProps) {
         <span className="figure" data-testid="received-total">
           <Amount sat={total} />
         </span>
-        {before === undefined ? <span className="small compared">so far</span> : <Compared total={total} before={before} />}
+        {isSoFar && <span className="small compared">so far</span>}
+        {before !== undefined && <Compared total={total} before={before} />}
       </div>
       <p className="small dim">{children}</p>
       <div className="chart-space">

@@ -11,12 +11,14 @@ type Props = {
   label: string
   wraps?: boolean
   language?: CodeLanguage | undefined
+  /** Unless the page has a larger button that does the same. */
+  canCopy?: boolean
   /** Shown below the code, and copied with it. */
   json?: unknown
 }
 
 /** Focusable, so that long code can be scrolled with the keyboard. */
-export function Snippet({ code, label, wraps = false, language, json }: Props) {
+export function Snippet({ code, label, wraps = false, language, canCopy = true, json }: Props) {
   const [isWrapped, setWrapped] = useState(wraps)
   const hasJson = json !== undefined
   const all = hasJson ? [code, JSON.stringify(json, null, 2)].filter(Boolean).join('\n\n') : code
@@ -46,7 +48,7 @@ export function Snippet({ code, label, wraps = false, language, json }: Props) {
             <IconTextWrap size={16} aria-hidden />
           </ActionIcon>
         )}
-        <CopyButton text={all} label={`Copy: ${label}`} />
+        {canCopy && <CopyButton text={all} label={`Copy: ${label}`} />}
       </div>
     </div>
   )

@@ -11,6 +11,8 @@ import {
   type TablerIcon,
 } from '@tabler/icons-react'
 import type { DashboardNode, Delivery, GatewayPayment, Webhook } from '../api/types.ts'
+import { gotNothingAt } from '../text/payments.ts'
+import { useIsAfter } from './time.tsx'
 
 type Tone = 'good' | 'busy' | 'idle' | 'bad' | 'warn'
 
@@ -58,9 +60,14 @@ export function NodeStatus({ node }: { node: Shown }) {
   return <Status word={word} tone={tone} icon={icon} />
 }
 
-export function PaymentStatus({ payment }: { payment: Pick<GatewayPayment, 'status' | 'settledAt' | 'delivery'> }) {
+type ShownPayment = Pick<GatewayPayment, 'status' | 'settledAt' | 'delivery' | 'heldUntil' | 'releases'>
+
+export function PaymentStatus({ payment }: { payment: ShownPayment }) {
+  const gotNothing = useIsAfter(gotNothingAt(payment) ?? Number.POSITIVE_INFINITY)
   if (payment.delivery === 'done') return <Status word="Delivered" tone="good" icon={IconChecks} />
   if (payment.delivery === 'held') return <Status word="Delivering" tone="busy" icon={IconLoader2} />
+  // Neither "Settled" nor "Paid": both read as if all was well.
+  if (gotNothing) return <Status word="Paid, got nothing" tone="bad" icon={IconAlertTriangle} />
   if (payment.status === 'paid') return <Status word="Paid" tone="good" icon={IconCircleCheck} />
   if (payment.settledAt !== null) return <Status word="Settled" tone="warn" icon={IconCoins} />
   if (payment.status === 'expired') return <Status word="Expired" tone="idle" icon={IconClockOff} />

@@ -1,5 +1,5 @@
 import type { Overview } from '../api/types.ts'
-import { grouped } from './format.ts'
+import { counted } from './format.ts'
 import { creditLasts } from './runway.ts'
 
 export type Item = {
@@ -7,8 +7,6 @@ export type Item = {
   tone: 'bad' | 'warn' | 'info'
   sentence: string
 }
-
-const counted = (count: number, one: string, many: string): string => (count === 1 ? `1 ${one}` : `${grouped(count)} ${many}`)
 
 /** Whether there may be payments whose customers got nothing. How many are in the list is only known from the list's own count. */
 export const mayBeUnfulfilled = ({ unclaimedPayments, failedDeliveries }: Overview['attention']): boolean =>

@@ -12,6 +12,9 @@ export function grouped(whole: number): string {
   return whole < 0 ? MINUS + digits : digits
 }
 
+/** "1 node", "1 234 nodes". */
+export const counted = (count: number, one: string, many: string): string => `${grouped(count)} ${count === 1 ? one : many}`
+
 /** In the unit that the person chose. */
 export const sats = (amount: number): string => (currentUnit() === 'btc' ? btc(amount, 8) : `${grouped(amount)}${THIN_SPACE}sat`)
 
@@ -45,12 +48,16 @@ const UNITS: [name: Intl.RelativeTimeFormatUnit, seconds: number][] = [
 /** Never "tomorrow": that is a day of the calendar, and the number of hours does not say which. */
 const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'always' })
 
+/** What was made a moment ago for a day ends "in 24 hours", not in 23. */
+const momentBefore = (unitSeconds: number): number => Math.min(unitSeconds / 12, 300)
+
 /** Seconds since 1970 → "5 minutes ago", "in 47 hours". Days and longer units are used from two on: "1 day" could be nearly two. */
 export function relative(at: number, now: number): string {
   const away = at - now
   for (const [unit, seconds] of UNITS) {
     const least = seconds < DAY_SECONDS ? seconds : 2 * seconds
-    if (Math.abs(away) >= least) return relativeFormat.format(Math.trunc(away / seconds), unit)
+    const shown = away > 0 ? away + momentBefore(seconds) : away
+    if (Math.abs(shown) >= least) return relativeFormat.format(Math.trunc(shown / seconds), unit)
   }
   return away > 10 ? `in ${Math.trunc(away)} seconds` : 'just now'
 }

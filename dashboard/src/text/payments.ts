@@ -20,6 +20,23 @@ export function undelivered(payment: Payment): string {
   return 'not yet: it has not been redeemed'
 }
 
+/** As in the filter "Paid, got nothing": customers come back within seconds of their payment. */
+const PATIENCE_SECONDS = 600
+
+/** When a payment begins to count as one whose customer got nothing. Null: it does not, as far as is known. */
+export function gotNothingAt({
+  status,
+  settledAt,
+  delivery,
+  heldUntil,
+  releases,
+}: Pick<GatewayPayment, 'status' | 'settledAt' | 'delivery' | 'heldUntil' | 'releases'>): number | null {
+  if (settledAt === null || delivery !== 'none') return null
+  // A payment that was only validated is delivered by a server that does not tell the gateway.
+  const hasFailed = heldUntil !== null || releases > 0
+  return status === 'paid' && !hasFailed ? null : settledAt + PATIENCE_SECONDS
+}
+
 /** Exactly what the invoice asks for, or what the person chose. */
 export const msatToSend = ({ amountMsat }: Pick<Invoice, 'amountMsat'>, chosenSat: number): number =>
   amountMsat ?? chosenSat * MSAT_PER_SAT
@@ -31,6 +48,12 @@ export const NODE_PAYMENT_FILTERS = {
   unpaid: { name: 'Unpaid invoices', matches: ({ direction, isPaid }) => direction === 'in' && !isPaid },
 } satisfies Record<string, { name: string; matches: (payment: NodePayment) => boolean }>
 export type NodePaymentFilter = keyof typeof NODE_PAYMENT_FILTERS
+
+/** How many of a node's newest payments are shown. */
+export function newestCount(shown: number, all: number, filter: NodePaymentFilter): string {
+  if (filter === 'all') return all === 1 ? '1 payment' : `The newest ${all}`
+  return `${shown} of ${all === 1 ? '1 payment' : `the newest ${all}`}`
+}
 
 /** An outgoing payment that completed unpaid has failed. One that has not completed may still succeed. */
 export function nodePaymentWord({ direction, isPaid, expiresAt, completedAt }: NodePayment, now: number): string {

@@ -35,10 +35,12 @@ function pointsAt(starts: number[], { quarterHours }: Pick<Received, 'quarterHou
 /**
  * The sum of the previous period, up to the same time of day: comparing a day that has just begun with a whole one would always look like
  * a loss. That time lies within a quarter hour, so the sum is only known to lie between two numbers. Of these, the one nearest to the
- * present total is returned, so that neither "more" nor "less" is ever false.
+ * present total is returned, so that neither "more" nor "less" is ever false. Undefined if nothing could be received `since` the beginning
+ * of that period: a part is not compared with a whole.
  */
-export function totalBefore({ now, quarterHours }: Received, span: Span, total: number): number {
+export function totalBefore({ now, quarterHours }: Received, span: Span, total: number, since: number): number | undefined {
   const from = earlier(startsOf(now, span)[0] ?? now, span)
+  if (from < since) return undefined
   const to = earlier(now, span)
   const sumOf = (isIn: (at: number) => boolean) => totalOf(quarterHours.filter(({ at }) => at >= from && isIn(at)))
   const least = sumOf((at) => at + QUARTER_HOUR_SECONDS <= to)
@@ -46,10 +48,13 @@ export function totalBefore({ now, quarterHours }: Received, span: Span, total: 
   return Math.min(Math.max(total, least), most)
 }
 
-/** The whole month before. Undefined while the month is not over: a part is not compared with a whole. */
-export function totalOfMonthBefore({ now, quarterHours }: Received, month: Month): number | undefined {
-  if (now < monthStart(month, 1)) return undefined
+export const isMonthOver = ({ now }: Pick<Received, 'now'>, month: Month): boolean => now >= monthStart(month, 1)
+
+/** The whole month before. Undefined while the month is not over, or if something could be received only in a part of the one before. */
+export function totalOfMonthBefore(received: Received, month: Month, since: number): number | undefined {
+  const { quarterHours } = received
   const [from, to] = [monthStart(month, -1), monthStart(month)]
+  if (!isMonthOver(received, month) || from < since) return undefined
   return totalOf(quarterHours.filter(({ at }) => at >= from && at < to))
 }
 

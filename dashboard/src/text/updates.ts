@@ -15,9 +15,10 @@ export const hasUpdate = ({ updateAvailable, updateStatus }: Pick<DashboardNode,
 
 export function softwareSentence(node: Updated, { currentVersion, latestVersion, updateAvailable }: NodeUpdates): string {
   if (isUpdating(node)) return 'The node is being updated. Its payment API is briefly unavailable.'
+  // No version is chosen before a node is first started.
+  const current = currentVersion === '' ? 'The node has not started yet.' : `Version ${currentVersion}.`
   if (waitsForStart(node))
-    return `Version ${currentVersion}. The update will be installed when the node is next started. Your data is backed up first.`
-  if (updateAvailable)
-    return `Version ${currentVersion}. Version ${latestVersion} is available. Your data is backed up before the update.`
-  return `Version ${currentVersion}, the latest version.`
+    return `${current} The update will be installed when the node is next started. Your data is backed up first.`
+  if (updateAvailable) return `${current} Version ${latestVersion} is available. Your data is backed up before the update.`
+  return currentVersion === '' ? current : `Version ${currentVersion}, the latest version.`
 }

@@ -76,7 +76,7 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
           />
           <Radio.Group
             label="What the dashboard can do with the node"
-            description="You get both of the node's passwords either way. This cannot be changed later."
+            description="You get both of the node’s passwords either way. This cannot be changed later."
             value={accessMode}
             onChange={setAccessMode}
           >
@@ -84,12 +84,12 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
               <Radio
                 value="limited"
                 label="Read and create invoices"
-                description="No one can send the node's money from here, not even with your session. The dashboard only has the restricted password."
+                description="No one can send the node’s money from here, not even with your session. The dashboard only has the restricted password."
               />
               <Radio
                 value="full"
                 label="Also send payments"
-                description="Anyone signed in to this account can spend the node's money. The dashboard has the full password."
+                description="Anyone signed in to this account can spend the node’s money. The dashboard has the full password."
               />
             </Stack>
           </Radio.Group>
@@ -97,7 +97,7 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
             <summary>Advanced</summary>
             <NativeSelect
               label="Liquidity per purchase"
-              description="When a payment exceeds the node's capacity to receive, the node buys more and pays the fee from that payment. Larger purchases are less frequent but cost more each."
+              description="When a payment exceeds the node’s capacity to receive, the node buys more and pays the fee from that payment. Larger purchases are less frequent but cost more each."
               value={autoLiquidity}
               data={[
                 { value: '2m', label: '2 million sat' },

@@ -1,6 +1,7 @@
 import type { ActivitySubjects } from '../../api/activity.ts'
 import type { ApiKey, DashboardNode, GatewayPayment, Webhook } from '../../api/types.ts'
 import { relative, sats } from '../../text/format.ts'
+import { lastMonths, monthName } from '../../text/months.ts'
 import type { Unit } from '../../unit.ts'
 import { goKeyOf } from './keys.ts'
 import { paymentSearchIn, rankOf } from './matching.ts'
@@ -44,19 +45,30 @@ function page(label: string, path: string, others: string[] = []): Command {
   return { id: `page ${path}`, kind: 'page', label, others, act: { kind: 'go', path }, ...(key && { keys: `g ${key}` }) }
 }
 
-const pages = (isSandbox: boolean): Command[] => [
+const pages = ({ isSandbox, now }: Known): Command[] => [
   page('Overview', '/', ['home start']),
-  page('Nodes', '/nodes', ['wallets']),
-  page('Payments', '/gateway', ['gateway']),
-  page('Paid, got nothing', '/gateway?state=unfulfilled&period=7d', ['customers undelivered refund']),
+  {
+    ...page('Received by month', '/#received', [
+      'earned earnings income revenue sales turnover made money total chart',
+      // Their names in the viewer's language are in the list of months; the rest of the page is English.
+      'january february march april may june july august september october november december',
+      ...lastMonths(now).map(monthName),
+    ]),
+    hint: 'in the overview; choose the month there',
+  },
+  page('Nodes', '/nodes', ['wallets balance send withdraw invoices']),
+  page('Payments', '/gateway', ['gateway customers transactions export csv']),
+  page('Paid, got nothing', '/gateway?state=unfulfilled&period=7d', [
+    'customers not delivered undelivered failed missing refund week settled no delivery',
+  ]),
   // Without play money there is nothing to try.
   ...(isSandbox ? [page('Try it', '/gateway/try-it', ['test purchase gateway 402'])] : []),
-  page('API keys', '/developers', ['developers quick start']),
+  page('API keys', '/developers', ['developers quick start tokens secrets rotate revoke']),
   page('Requests', '/developers/requests', ['developers log api']),
   page('Webhooks', '/developers/webhooks', ['developers events']),
-  page('Credit', '/credit', ['top up balance billing usage']),
+  page('Credit', '/credit', ['top up balance billing usage buy add cost price']),
   page('Activity', '/activity', ['audit log events who revoked deleted changed']),
-  page('Settings', '/settings', ['account password passkeys two-factor sessions email']),
+  page('Settings', '/settings', ['account change reset password passkeys 2fa sessions devices email delete', 'two-factor']),
   { id: 'docs', kind: 'docs', label: 'Documentation', others: ['docs help guide'], act: { kind: 'open', href: '/docs/' } },
 ]
 
@@ -64,15 +76,26 @@ function action(label: string, act: Act, others: string[] = []): Command {
   return { id: `action ${label}`, kind: 'action', label, others, act }
 }
 
+/** Most people are not the operator, so it is listed only for those who look for it. */
+const OPERATOR: Command = {
+  ...page('Operator’s pages', '/operator', [
+    'sign-in link',
+    'accounts people users hosts admin give access signin login invite invitation reset forgot forgotten password',
+  ]),
+  hint: 'accounts, sign-in links and hosts; asks for the operator token',
+}
+
 const actions = ({ isDark, unit }: Known): Command[] => [
   action('Create node', { kind: 'go', path: '/nodes?create=true' }, ['new add']),
   action('Create API key', { kind: 'go', path: '/developers?create=true' }, ['new add token']),
   action('Copy account id', { kind: 'do', what: 'copy-account-id' }),
-  action(isDark ? 'Use the light theme' : 'Use the dark theme', { kind: 'do', what: 'switch-theme' }, ['appearance mode color']),
+  action(isDark ? 'Use the light theme' : 'Use the dark theme', { kind: 'do', what: 'switch-theme' }, [
+    'appearance mode color dark light',
+  ]),
   action(unit === 'sat' ? 'Show amounts in BTC' : 'Show amounts in sat', { kind: 'do', what: 'switch-unit' }, ['unit bitcoin']),
   { ...action('Keyboard shortcuts', { kind: 'do', what: 'show-shortcuts' }, ['keys help']), keys: '?' },
   action('Search the documentation', { kind: 'open', href: docsSearch('') }, ['docs help']),
-  action('Sign out', { kind: 'do', what: 'sign-out' }, ['log out leave']),
+  action('Sign out', { kind: 'do', what: 'sign-out' }, ['log out logout signout leave']),
 ]
 
 /** Behind the #, so that what people look for is not sent to the service. */
@@ -142,7 +165,7 @@ export function groupsFor(query: string, known: Known): Group[] {
   const gone = (kind: 'key' | 'node') =>
     subjects[`${kind}s`].flatMap((subject) => (subject.isGone ? [ofGone(subject, kind)] : []))
   const own = [
-    { name: 'Pages', ...found(text, pages(known.isSandbox)) },
+    { name: 'Pages', ...found(text, text === '' ? pages(known) : [...pages(known), OPERATOR]) },
     { name: 'Actions', ...found(text, actions(known)) },
   ]
   if (text === '') return own

@@ -7,13 +7,22 @@ const wordsOf = (text: string): string[] => plain(text).split(/\s+/).filter(Bool
 const begins = (text: string, word: string): boolean =>
   text.startsWith(word) || text.split(/[^\p{L}\p{N}]+/u).some((part) => part.startsWith(word))
 
+/** People type whole phrases, such as "paid but got nothing". These words say nothing about what they look for. */
+const SMALL_WORDS = new Set(
+  'a an and are at but by did do for from have how i in is it me my of on or that the they this to was what when where who with'.split(
+    ' ',
+  ),
+)
+
 /** How well a label and its other names match; the lowest number is the best. Undefined: a word of the query is missing. */
 export function rankOf(query: string, label: string, others: string[] = []): number | undefined {
-  const words = wordsOf(query)
+  const typed = wordsOf(query)
+  const telling = typed.filter((word) => !SMALL_WORDS.has(word))
+  const words = telling.length > 0 ? telling : typed
   const [name, ...rest] = [label, ...others].map(plain)
   if (name === undefined) return undefined
   if (!words.every((word) => name.includes(word) || rest.some((text) => begins(text, word)))) return undefined
-  const whole = words.join(' ')
+  const whole = typed.join(' ')
   if (name === whole) return 0
   if (name.startsWith(whole)) return 1
   if (name.split(/[^\p{L}\p{N}]+/u).some((part) => part.startsWith(words[0] ?? ''))) return 2
@@ -39,10 +48,17 @@ export function paymentSearchIn(query: string): string | undefined {
 
 export const isTooLong = (query: string): boolean => query.trim().length > MOST_LETTERS && paymentSearchIn(query) === undefined
 
-type Progress = { count: number; isSearching: boolean /** Lists that could not be loaded. */; failed: string[] }
+type Progress = {
+  count: number
+  /** Whether searching the documentation is offered, which is not counted. */
+  offersDocs: boolean
+  isSearching: boolean
+  /** Lists that could not be loaded. */
+  failed: string[]
+}
 
 /** Says what the list alone would not: that it is not complete, or why it is empty. */
-export function noteFor(query: string, { count, isSearching, failed }: Progress): string {
+export function noteFor(query: string, { count, offersDocs, isSearching, failed }: Progress): string {
   const text = query.trim()
   if (text === '') return ''
   if (failed.length > 0) return `Not searched, because the service did not respond: ${failed.join(', ')}.`
@@ -50,5 +66,5 @@ export function noteFor(query: string, { count, isSearching, failed }: Progress)
   if (count > 0) return isTooLong(text) ? 'Payments were not searched: the text is too long.' : ''
   if (hasApiKey(text)) return 'No API key of this account begins so. What you pasted was not sent.'
   if (isTooLong(text)) return 'Nothing found. Payments were not searched: the text is too long.'
-  return `Nothing found for “${text}”.`
+  return `Nothing ${offersDocs ? 'else ' : ''}found for “${text}”.`
 }

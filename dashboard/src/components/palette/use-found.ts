@@ -16,7 +16,8 @@ const PAUSE_MS = 250
 export function useFound(query: string): { groups: Group[]; note: string } {
   const { data: me } = useSuspenseQuery(meQuery)
   const unit = useUnit()
-  const now = useNow(60)
+  // At most so far behind that a payment created meanwhile is "just now", and never "in 40 seconds".
+  const now = useNow(10)
   const isDark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark'
   const nodes = useQuery(nodesQuery)
   const keys = useQuery(keysQuery)
@@ -47,5 +48,6 @@ export function useFound(query: string): { groups: Group[]; note: string } {
   if (wanted !== undefined && asked === wanted && found.isError) failed.push('payments')
   const isSearching = Object.values(lists).some(({ isPending }) => isPending) || (wanted !== undefined && !payments)
   const count = groups.flatMap(({ name, commands }) => (name === 'Documentation' ? [] : commands)).length
-  return { groups, note: noteFor(query, { count, isSearching, failed }) }
+  const offersDocs = groups.some(({ name }) => name === 'Documentation')
+  return { groups, note: noteFor(query, { count, offersDocs, isSearching, failed }) }
 }

@@ -4,6 +4,7 @@ import { useSearch } from '@tanstack/react-router'
 import { useId, useState } from 'react'
 import { type ActivityEntry, foldQuery } from '../../api/activity.ts'
 import { Count } from '../../components/amount.tsx'
+import { Id } from '../../components/id.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { LoadMore } from '../../components/load-more.tsx'
 import { Loading } from '../../components/loading.tsx'
@@ -67,7 +68,7 @@ function Payments({ row }: { row: ActivityEntry }) {
           <li key={paymentId}>
             {paymentId && (
               <TextLink to="/gateway/payments/$paymentId" params={{ paymentId }}>
-                <span className="mono">{paymentId}</span>
+                <Id id={paymentId} />
               </TextLink>
             )}{' '}
             {[...ofPayment].reverse().map(({ id, at, action, actor, actorName }, place) => (

@@ -62,16 +62,16 @@ export function QuickStart({ me }: { me: Me }) {
               <Snippet code={snippets.charge} label="Ask for a payment" language={language} />
             </div>
             <div>
-              <h3 className="legend">Redeem the customer's credential</h3>
+              <h3 className="legend">Redeem the customer’s credential</h3>
               <p className="small dim">
-                PAYMENT_ID is the id from the response above, CREDENTIAL the customer's Authorization header. The terms in
+                PAYMENT_ID is the id from the response above, CREDENTIAL the customer’s Authorization header. The terms in
                 "expect" are compared with the payment, and each request id stands for one delivery. Deliver if the status is 200.
               </p>
               <Snippet code={snippets.redeem} label="Redeem" language={language} />
             </div>
             {language === 'typescript' && (
               <div>
-                <h3 className="legend">Or let the SDK's paywall do all of this</h3>
+                <h3 className="legend">Or let the SDK’s paywall do all of this</h3>
                 <p className="small dim">
                   It asks for the payment, redeems it and delivers once. The SDK is not published yet: in a copy of the Boltyard
                   repository, run <code>npm pack -w sdk</code>, then install express and the resulting file in your project.

@@ -1,3 +1,4 @@
+import { Id } from '../../components/id.tsx'
 import '../../styles/developers.css'
 import { Group, Modal, NativeSelect, Table, TextInput } from '@mantine/core'
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from '@tanstack/react-query'
@@ -208,7 +209,7 @@ function Details({ request, onClose }: { request: ApiRequest; onClose: () => voi
         )}
         <dt>Request id</dt>
         <dd>
-          <span className="mono">{requestId}</span> <CopyButton text={requestId} label="Copy request id" />
+          <Id id={requestId} /> <CopyButton text={requestId} label="Copy request id" />
         </dd>
         <dt>Key</dt>
         <dd>

@@ -14,7 +14,7 @@ export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
           {node.endpointUrl} <CopyButton text={node.endpointUrl} label="Copy endpoint" />
         </p>
         <p className="small">
-          This is the address of the node's own API. Use one of the two passwords you stored when you created the node. Give the
+          This is the address of the node’s own API. Use one of the two passwords you stored when you created the node. Give the
           restricted one to programs that only receive payments. API keys of this service do not work here.
         </p>
       </section>

@@ -48,7 +48,7 @@ function Note({ call, what, children }: { call: string; what: string; children?:
   return (
     <section className="preview" aria-label="What you pasted">
       <p>
-        {what} This page only pays invoices. Ask for an invoice, or call <code>/{call}</code> of the node's own API; see{' '}
+        {what} This page only pays invoices. Ask for an invoice, or call <code>/{call}</code> of the node’s own API; see{' '}
         <TextLink to="." search={{ tab: 'connect' }}>
           Connect
         </TextLink>

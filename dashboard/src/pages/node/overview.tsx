@@ -6,6 +6,7 @@ import { liveQuery, queryClient } from '../../api/queries.ts'
 import type { DashboardNode, Me, NodeLive } from '../../api/types.ts'
 import { Amount, Count } from '../../components/amount.tsx'
 import { CopyButton } from '../../components/copy-button.tsx'
+import { Id } from '../../components/id.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
 import { ButtonLink, TextLink } from '../../components/layout/links.tsx'
 import { Loading } from '../../components/loading.tsx'
@@ -42,7 +43,7 @@ export function NodeOverview({ node, me }: Props) {
           </dd>
           <dt>Id</dt>
           <dd>
-            <span className="mono">{node.id}</span> <CopyButton text={node.id} label="Copy node id" />
+            <Id id={node.id} /> <CopyButton text={node.id} label="Copy node id" />
           </dd>
           <dt>Dashboard can</dt>
           <dd>{node.accessMode === 'full' ? 'read, create invoices and send' : 'read and create invoices'}</dd>
@@ -126,7 +127,7 @@ function Money({ node, isSandbox }: { node: DashboardNode; isSandbox: boolean })
     )
   }
   if (!live && error)
-    return <Problem error={error} what="The node's balance could not be loaded." onRetry={() => void refetch()} />
+    return <Problem error={error} what="The node’s balance could not be loaded." onRetry={() => void refetch()} />
   if (!live) return <Loading height={170} />
   return <Balance node={node} live={live} isSandbox={isSandbox} />
 }

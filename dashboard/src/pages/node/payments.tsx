@@ -12,7 +12,7 @@ import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time, useNow } from '../../components/time.tsx'
 import { nodeCurl } from '../../text/code/snippets.ts'
-import { NODE_PAYMENT_FILTERS, type NodePaymentFilter, nodePaymentWord } from '../../text/payments.ts'
+import { NODE_PAYMENT_FILTERS, type NodePaymentFilter, newestCount, nodePaymentWord } from '../../text/payments.ts'
 
 export function NodePayments({ node }: { node: DashboardNode }) {
   const [filter, setFilter] = useState<NodePaymentFilter>('all')
@@ -57,7 +57,7 @@ export function NodePayments({ node }: { node: DashboardNode }) {
           data={FILTERS.map((value) => ({ value, label: NODE_PAYMENT_FILTERS[value].name }))}
         />
         <span className="small dim" role="status">
-          {filter === 'all' ? `The newest ${payments.length}` : `${shown.length} of the newest ${payments.length}`}
+          {newestCount(shown.length, payments.length, filter)}
         </span>
         <TextLink to="." className="small">
           Received by day and month

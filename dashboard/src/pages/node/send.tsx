@@ -25,7 +25,7 @@ export function NodeSend({ node, me }: Props) {
     return (
       <p className="note" data-testid="cannot-send">
         This dashboard cannot send from this node, because the node was created with limited access. You can send through the
-        node's own API with the full password you stored; see{' '}
+        node’s own API with the full password you stored; see{' '}
         <TextLink to="." search={{ tab: 'connect' }}>
           Connect
         </TextLink>

@@ -7,6 +7,7 @@ import { receivedByNodeQuery } from '../../api/received.ts'
 import type { DashboardNode } from '../../api/types.ts'
 import { Amount, Count } from '../../components/amount.tsx'
 import { EmptyState } from '../../components/empty-state.tsx'
+import { Id } from '../../components/id.tsx'
 import { KnownBalance } from '../../components/known-balance.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { NodeStatus } from '../../components/status.tsx'
@@ -93,7 +94,9 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
                   <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="plain-link">
                     <bdi>{node.name}</bdi>
                   </Link>
-                  <div className="mono dim node-id">{node.id}</div>
+                  <div className="dim node-id">
+                    <Id id={node.id} />
+                  </div>
                   <div className="to-460">
                     <NodeStatus node={node} />
                   </div>

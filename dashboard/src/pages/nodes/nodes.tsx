@@ -63,7 +63,7 @@ function Credentials({ created: { node, credentials }, onClose }: { created: Cre
   return (
     <SecretsDialog
       title={`Store the credentials of ${node.name}`}
-      warning="They are shown only once. Without the recovery words, the node's money is lost if this service is gone."
+      warning="They are shown only once. Without the recovery words, the node’s money is lost if this service is gone."
       fileName={`boltyard-${node.id}.txt`}
       fileHeading={`Credentials of the Lightning node ${node.name} (${node.id}) at ${node.endpointUrl}`}
       secrets={[
@@ -71,12 +71,12 @@ function Credentials({ created: { node, credentials }, onClose }: { created: Cre
         {
           name: 'Full password',
           value: credentials.password,
-          explanation: "For the node's own API: full access, including sending payments.",
+          explanation: 'For the node’s own API: full access, including sending payments.',
         },
         {
           name: 'Restricted password',
           value: credentials.restrictedPassword,
-          explanation: "For the node's own API: can read and create invoices, but not send payments.",
+          explanation: 'For the node’s own API: can read and create invoices, but not send payments.',
         },
       ]}
       onClose={onClose}

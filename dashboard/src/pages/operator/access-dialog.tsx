@@ -42,13 +42,15 @@ function LinkDialog({ title, verb, create, onClose, children, emailField }: Dial
           <p>
             <strong>{whatNext(link)}</strong>
           </p>
-          <Snippet code={link.url} label="Link" wraps />
+          <Snippet code={link.url} label="Link" wraps canCopy={false} />
           <p className="note small">
             It works once, {forWhom(link)}, until {exact(link.expiresAt)}. It is not shown again, but you can create another one.
           </p>
           <Group justify="flex-end">
-            <CopyButton text={link.url} label="Copy link" withText />
-            <Button onClick={onClose}>Done</Button>
+            <Button variant="default" onClick={onClose}>
+              Done
+            </Button>
+            <CopyButton text={link.url} label="Copy link" withText variant="filled" />
           </Group>
         </Stack>
       ) : (

@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { accountActivityQuery, accountQuery, type OperatorAccountDetail } from '../../api/operator.ts'
 import { Amount } from '../../components/amount.tsx'
 import { CopyButton } from '../../components/copy-button.tsx'
+import { Id } from '../../components/id.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
@@ -53,7 +54,7 @@ function Account({ account }: { account: OperatorAccountDetail }) {
             </dd>
             <dt>Account id</dt>
             <dd>
-              <span className="mono">{id}</span> <CopyButton text={id} label="Copy account id" />
+              <Id id={id} /> <CopyButton text={id} label="Copy account id" />
             </dd>
           </dl>
           <Button mt="md" leftSection={<IconKey size={18} aria-hidden />} onClick={() => setOpen('access')}>

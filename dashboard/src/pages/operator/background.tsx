@@ -6,7 +6,7 @@ import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Status } from '../../components/status.tsx'
 import { Time } from '../../components/time.tsx'
-import { duration, grouped } from '../../text/format.ts'
+import { counted, duration, grouped } from '../../text/format.ts'
 
 type Job = BackgroundWork['jobs'][number]
 
@@ -74,10 +74,11 @@ export function BackgroundPage() {
             <dl className="facts">
               <dt>Database</dt>
               <dd>
-                {work.data.database.busy} connections in use, {work.data.database.idle} idle, at most {work.data.database.max};{' '}
+                {counted(work.data.database.busy, 'connection', 'connections')} in use, {work.data.database.idle} idle, at most{' '}
+                {work.data.database.max};{' '}
                 {work.data.database.waiting === 0
                   ? 'nothing waits for one'
-                  : `${work.data.database.waiting} statements wait for one`}
+                  : counted(work.data.database.waiting, 'statement waits for one', 'statements wait for one')}
               </dd>
               <dt>Orphaned nodes</dt>
               <dd>
@@ -88,7 +89,7 @@ export function BackgroundPage() {
               <dt>Key rotation</dt>
               <dd>
                 {stats.data
-                  ? `${grouped(stats.data.rowsUnderPreviousKey)} secrets are still sealed under the previous master key`
+                  ? `${counted(stats.data.rowsUnderPreviousKey, 'secret is', 'secrets are')} still sealed under the previous master key`
                   : stats.isPending
                     ? 'Loading…'
                     : 'Not known'}

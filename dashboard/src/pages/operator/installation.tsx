@@ -5,9 +5,9 @@ import { Page } from '../../components/layout/page.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Status } from '../../components/status.tsx'
-import { grouped } from '../../text/format.ts'
+import { counted, grouped } from '../../text/format.ts'
 
-const nodesIn = (count: number): string => (count === 1 ? '1 node' : `${grouped(count)} nodes`)
+const nodesIn = (count: number): string => counted(count, 'node', 'nodes')
 
 export function InstallationPage() {
   const hosts = useQuery(hostsQuery)

@@ -16,7 +16,7 @@ const PLACES = [
   { section: 'accounts', name: 'Accounts', icon: IconUsers },
   { section: 'nodes', name: 'Nodes', icon: IconTopologyStar3 },
   { section: 'deleted', name: 'Deleted nodes', icon: IconTrash },
-  { section: 'installation', name: 'Hosts', icon: IconServer },
+  { section: 'installation', name: 'Hosts and versions', icon: IconServer },
   { section: 'statistics', name: 'Statistics', icon: IconChartBar },
   { section: 'background', name: 'Background work', icon: IconActivity },
 ] as const

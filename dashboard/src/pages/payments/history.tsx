@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { type GatewayPaymentDetails, type PaymentEvent, paymentEventsQuery } from '../../api/payments.ts'
+import { Id } from '../../components/id.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
@@ -27,7 +28,7 @@ export function PaymentHistory({ payment }: { payment: GatewayPaymentDetails }) 
             <li key={event.id}>
               <strong className="mono">{event.type}</strong>{' '}
               <span className="small dim">
-                <Time at={event.createdAt} /> · <span className="mono">{event.id}</span>
+                <Time at={event.createdAt} /> · <Id id={event.id} />
               </span>
               <Deliveries event={event} />
             </li>

@@ -6,6 +6,7 @@ import { useMemo } from 'react'
 import { type GatewayPaymentDetails, paymentQuery } from '../../api/payments.ts'
 import { meQuery, nodesQuery } from '../../api/queries.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
+import { Id } from '../../components/id.tsx'
 import { InvoiceCard } from '../../components/invoice-card.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Page } from '../../components/layout/page.tsx'
@@ -119,7 +120,7 @@ function Facts({ payment }: { payment: GatewayPaymentDetails }) {
         )}
         <dt>Id</dt>
         <dd>
-          <span className="mono">{payment.id}</span> <CopyButton text={payment.id} label="Copy payment id" />
+          <Id id={payment.id} /> <CopyButton text={payment.id} label="Copy payment id" />
         </dd>
         <dt>Payment hash</dt>
         <dd>
@@ -137,7 +138,7 @@ function Facts({ payment }: { payment: GatewayPaymentDetails }) {
               <bdi>{node.name}</bdi>
             </TextLink>
           ) : (
-            <span className="mono">{payment.nodeId}</span>
+            <Id id={payment.nodeId} />
           )}
         </dd>
         <dt>Created by</dt>

@@ -65,8 +65,7 @@ function Figures({ place, totals }: { place: PaymentPlace; totals: PaymentTotals
         <dd>
           {totals && totals.undelivered.count > 0 && place.state !== 'undelivered' && place.state !== 'unfulfilled' ? (
             <Link to="/gateway" search={{ ...place, state: 'undelivered', cursor: undefined, after: undefined }}>
-              <Count of={totals.undelivered.count} />
-              <span className="small"> · show them</span>
+              <Count of={totals.undelivered.count} /> <span className="small">show them</span>
             </Link>
           ) : (
             figure(totals?.undelivered.count)

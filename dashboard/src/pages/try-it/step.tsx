@@ -97,7 +97,7 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
                 : 'Payment <base64url of>\n{\n  "challenge": { …the six parameters of the challenge, unchanged… },\n  "payload": { "preimage": "…" }\n}',
           }}
           answer={http(`GET /report HTTP/1.1\nHost: your-server.example\nAuthorization: ${credential}`)}
-          note="Built here in the browser, as the customer's client would do it."
+          note="Built here in the browser, as the customer’s client would do it."
         />
       )
     case 'redeem':

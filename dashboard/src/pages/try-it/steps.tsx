@@ -155,7 +155,7 @@ export function TryItSteps({ me, nodes }: Props) {
         {run !== null && (
           <Group mt="md" gap="xs">
             <span id="request-language" className="small">
-              Show your server's requests as
+              Show your server’s requests as
             </span>
             <SegmentedControl
               size="xs"

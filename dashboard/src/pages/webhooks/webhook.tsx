@@ -7,6 +7,7 @@ import { nodesQuery, queryClient, webhookQuery } from '../../api/queries.ts'
 import type { Webhook } from '../../api/types.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
+import { Id } from '../../components/id.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Page } from '../../components/layout/page.tsx'
@@ -76,7 +77,7 @@ function Details({ webhook }: { webhook: Webhook }) {
         <dd>{webhook.nodeIds?.map(nameOf).join(', ') ?? 'All nodes'}</dd>
         <dt>Id</dt>
         <dd>
-          <span className="mono">{webhook.id}</span> <CopyButton text={webhook.id} label="Copy webhook id" />
+          <Id id={webhook.id} /> <CopyButton text={webhook.id} label="Copy webhook id" />
         </dd>
         <dt>Created</dt>
         <dd>

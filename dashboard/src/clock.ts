@@ -1,0 +1,19 @@
+const watchers = new Set<() => void>()
+let timer: ReturnType<typeof setInterval> | undefined
+
+/** Unix seconds. Not kept between ticks: nothing ticks while no one watches, and a page that opens then would begin with an old time. */
+export const currentSecond = (): number => Math.floor(Date.now() / 1000)
+
+export function watchClock(tell: () => void): () => void {
+  watchers.add(tell)
+  // One timer for all instances: a list can have a hundred of them.
+  timer ??= setInterval(() => {
+    for (const watcher of watchers) watcher()
+  }, 1000)
+  return () => {
+    watchers.delete(tell)
+    if (watchers.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+}

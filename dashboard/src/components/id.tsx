@@ -1,0 +1,18 @@
+import { Fragment } from 'react'
+
+const PARTS = /^[a-z]+_|.{1,10}/g
+
+/** In a narrow place, an id breaks into parts of ten characters, not before its last two. Copying it copies no break. */
+export function Id({ id }: { id: string }) {
+  return (
+    <span className="mono">
+      {(id.match(PARTS) ?? []).map((part, place) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the parts never move
+        <Fragment key={place}>
+          {place > 1 && <wbr />}
+          {part}
+        </Fragment>
+      ))}
+    </span>
+  )
+}
