@@ -4,7 +4,7 @@ import { type LedgerFilter, ledgerFilterIn } from './api/credit.ts'
 import { type RequestFilter, requestFilterOf } from './api/developers.ts'
 import { type PaymentPlace, paymentPlaceIn } from './api/payments.ts'
 import { DELIVERY_STATUSES, meQuery, overviewQuery, queryClient } from './api/queries.ts'
-import { noteSignedIn } from './api/session.ts'
+import { nextAfterSession, noteSignedIn } from './api/session.ts'
 import type { DeliveryStatus } from './api/types.ts'
 import { lazyPage } from './components/layout/lazy-page.tsx'
 import { Shell } from './components/layout/shell.tsx'
@@ -50,7 +50,7 @@ const app = createRoute({
     const me = await queryClient.ensureQueryData(meQuery)
     const { pathname, search } = window.location
     const here = pathname + search
-    if (!me.user) throw redirect({ to: '/sign-in', search: { next: safeNext(here) }, replace: true })
+    if (!me.user) throw redirect({ to: '/sign-in', search: { next: nextAfterSession(here) }, replace: true })
     noteSignedIn(true)
   },
 })

@@ -199,27 +199,39 @@ inBrowser('signing in to the dashboard', () => {
     expect(new URL(page.url()).pathname).toBe('/dashboard/nodes')
   })
 
-  test('dashboard: whoever signs out is not told that the session ended, even if another request is refused first', async () => {
-    const person = await newPerson(server)
-    const { page } = person
-    await person.open('settings')
-    const held: (() => void)[] = []
-    await page.route('**/auth/sign-out', async (route) => {
-      const response = await route.fetch()
-      await new Promise<void>((resolve) => held.push(resolve))
-      await route.fulfill({ response })
-    })
-    // The page may ask for something by itself as soon as the session is over, and then have nothing to ask for on the next page.
-    const refused = page.waitForResponse((response) => response.status() === 401)
-    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
-    await expect.poll(() => held.length).toBe(1)
-    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Credit' }).click()
-    await refused
-    for (const release of held) release()
-    await heading(page, 'Sign in').waitFor()
-    expect(new URL(page.url()).search).toBe('')
-    expect(await textOf(page.getByRole('main'))).not.toContain('session')
-  })
+  test.each(['before the page knows that the session is over', 'when the page knows that the session is over'])(
+    'dashboard: whoever signs out and opens another page %s is not told that the session ended',
+    async (when) => {
+      const person = await newPerson(server)
+      const { page } = person
+      await person.open('settings')
+      let [held, release] = [0, (): void => undefined]
+      const released = new Promise<void>((resolve) => {
+        release = resolve
+      })
+      const hold = (path: string): Promise<unknown> =>
+        page.route(path, async (route) => {
+          const response = await route.fetch()
+          held++
+          await released
+          await route.fulfill({ response })
+        })
+      await hold('**/auth/sign-out')
+      if (when.startsWith('before')) await hold('**/dashboard/api/me')
+      // The page asks for something by itself as soon as its event stream has ended.
+      const refused = page.waitForResponse((response) => response.status() === 401)
+      const known = when.startsWith('when') && page.waitForResponse('**/dashboard/api/me')
+      await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+      await expect.poll(() => held).toBeGreaterThan(0)
+      await Promise.all([refused, known])
+      await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Credit' }).click()
+      if (known) await heading(page, 'Sign in').waitFor()
+      release()
+      await heading(page, 'Sign in').waitFor()
+      expect(new URL(page.url()).search).toBe('')
+      expect(await textOf(page.getByRole('main'))).not.toContain('session')
+    },
+  )
 
   test('security 29: signing in always leads to the dashboard, whatever the URL says', async () => {
     const { email } = await newPerson(server)

@@ -57,6 +57,14 @@ export async function leaveAfter(end: () => Promise<unknown>): Promise<void> {
   }
 }
 
+/** Where a page that finds no session leads after the next sign-in. Nowhere if the person is signing out right now. */
+export function nextAfterSession(here: string): string | undefined {
+  if (!leaving) return safeNext(here)
+  queryClient.clear()
+  noteSignedIn(false)
+  return undefined
+}
+
 /** The session ended: go to the sign-in page, and back afterwards unless the person signed out. */
 export function leaveSession(isWanted = false): void {
   const { pathname, search } = window.location
