@@ -276,6 +276,7 @@ inBrowser('what the dashboard says', () => {
     await untilText(log, story)
     // Searching for it leads there too.
     await person.open('credit')
+    await heading(page, 'Credit').waitFor()
     await page.keyboard.press('Control+k')
     const palette = page.getByRole('dialog')
     await palette.getByRole('combobox').fill('old till')
