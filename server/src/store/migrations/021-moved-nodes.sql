@@ -1,3 +1,10 @@
+-- As in 014, but as text: newer minor releases of PostgreSQL (15.20, 17.12) refuse to add a column with a default to a table whose row type is
+-- used by a function that is kept parsed.
+CREATE OR REPLACE FUNCTION node_costs(node nodes, account accounts) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT node.desired_state = 'running' AND node.status IN ('provisioning', 'ready') AND node.deleted_at IS NULL
+    AND NOT account.is_treasury
+$$;
+
 -- Wallets that came from elsewhere, and nodes that went elsewhere.
 ALTER TABLE nodes
   ADD COLUMN adopted_at timestamptz,
