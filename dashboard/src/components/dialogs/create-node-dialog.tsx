@@ -5,9 +5,9 @@ import { queryClient } from '../../api/queries.ts'
 import type { CreatedNode, Me } from '../../api/types.ts'
 import { Amount } from '../amount.tsx'
 import { ButtonLink } from '../layout/links.tsx'
-import { MissingCredit, offerOf } from '../missing-credit.tsx'
 import { Problem } from '../problem.tsx'
 import { useAction } from '../use-action.ts'
+import { MissingCredit, offerOf } from './missing-credit.tsx'
 
 type Props = { me: Me; onCancel: () => void; onCreated: (created: CreatedNode) => void }
 

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useRef } from 'react'
-import { ApiError, api } from '../api/client.ts'
-import { queryClient } from '../api/queries.ts'
-import type { Credit } from '../api/types.ts'
-import { Amount } from './amount.tsx'
-import { InvoiceCard } from './invoice-card.tsx'
-import { useNow } from './time.tsx'
+import { ApiError, api } from '../../api/client.ts'
+import { queryClient } from '../../api/queries.ts'
+import type { Credit } from '../../api/types.ts'
+import { Amount } from '../amount.tsx'
+import { InvoiceCard } from '../invoice-card.tsx'
+import { useNow } from '../time.tsx'
 
 type Offer = { amountSat: number; invoice: string; expiresAt: number }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { currentSecond, watchClock } from '../src/clock.ts'
-import { relative } from '../src/text/format.ts'
+import { currentSecond, watchClock } from '../../src/clock.ts'
+import { relative } from '../../src/text/format.ts'
 
 const START = 1_790_000_000
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { dateField, dayStart, hourStartMinute, timesOf } from '../src/text/days.ts'
-import { creditEnds, lastsUntil } from '../src/text/runway.ts'
+import { dateField, dayStart, hourStartMinute, timesOf } from '../../src/text/days.ts'
+import { creditEnds, lastsUntil } from '../../src/text/runway.ts'
 
 const zone = process.env.TZ
 afterEach(() => {
@@ -13,10 +13,10 @@ afterEach(() => {
 const SUNDAY_2 = Date.UTC(2026, 10, 15, 2) / 1000
 
 /** Formats keep the time zone in which they were made. */
-async function daysIn(timeZone: string): Promise<typeof import('../src/text/days.ts')> {
+async function daysIn(timeZone: string): Promise<typeof import('../../src/text/days.ts')> {
   process.env.TZ = timeZone
   vi.resetModules()
-  return import('../src/text/days.ts')
+  return import('../../src/text/days.ts')
 }
 
 test('dashboard: an entry stands below the day of the viewer, not below that of UTC', async () => {
@@ -30,8 +30,8 @@ test('dashboard: an entry stands below the day of the viewer, not below that of 
 test('dashboard: days, times and periods are written as in the viewer’s language', async () => {
   vi.stubGlobal('navigator', { languages: ['en-US', 'en'] })
   const { clockTime, dayName, shortDay } = await daysIn('UTC')
-  const { rangeName } = await import('../src/text/periods.ts')
-  const { exact } = await import('../src/text/format.ts')
+  const { rangeName } = await import('../../src/text/periods.ts')
+  const { exact } = await import('../../src/text/format.ts')
   const at = SUNDAY_2
   expect([dayName(at, at + 3 * 86_400), shortDay(at), rangeName({ from: at })]).toEqual([
     'Sunday, November 15, 2026',

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { periodName, periodOfMonth, rangeName, rangeOf } from '../src/text/periods.ts'
+import { periodName, periodOfMonth, rangeName, rangeOf } from '../../src/text/periods.ts'
 
 const zone = process.env.TZ
 afterEach(() => {
