@@ -36,8 +36,7 @@ export class Deliveries {
   }
 
   /**
-   * A repeated release gets the same answer, unless the delivery has been claimed again since: repeating the release would free the new
-   * claim.
+   * A repeated release gets the same response, unless the delivery has been claimed again since: then it is no longer redeemable.
    */
   async release(call: Call, { id, requestId }: DeliveryName, reason?: string): Promise<ReleasedPayment> {
     if (!isId('pay', id)) throw notFound()

@@ -24,7 +24,7 @@ import type { ProtocolKeys } from './protocol-keys.ts'
 
 export type X402Params = Omit<X402Binding, 'requestBindingParams'> & { resource: X402Resource; requestBindingParams: object }
 
-/** Options of the protocols of these names. */
+/** Options, by protocol. */
 export type ProtocolOptions = { mpp?: { header: MppHeader }; x402?: X402Params }
 
 export type NewTerms = ProtocolOptions & { nodeId: string; amountSat: number; description: string; resource?: string }
@@ -44,7 +44,7 @@ export type IssuerDeps = {
   config: Config
   network: Invoice['network']
   protocolKeys: ProtocolKeys
-  /** For a node that did not return an invoice. */
+  /** Called if the node does not return an invoice. */
   reportSilence: (nodeId: string) => void
 }
 
@@ -82,7 +82,7 @@ export async function preparePayment(
   crashpoint('payment: invoice made')
   const createdSeconds = Math.floor(node.nowMs / 1000)
   const soonestSeconds = expiryOf(invoice, createdSeconds, lifetimeSeconds)
-  // x402 counts from the invoice's own end, whatever our clock says.
+  // x402 clients read the expiry from the invoice, so our clock must not change it.
   const expiresAtSeconds = protocol === 'x402' ? invoiceExpiresAtSeconds(invoice) : soonestSeconds
   const tokenId = protocol === 'l402' ? randomBytes(32) : null
   const made = { id, invoice, createdSeconds, expiresAtSeconds, lifetimeSeconds, tokenId }
@@ -130,7 +130,7 @@ function challengeOf({ config, protocolKeys }: IssuerDeps, terms: NewTerms, made
   return issueMpp(primitives, key.mpp, new URL(config.publicUrl).host, issued, made.expiresAtSeconds, mpp?.header)
 }
 
-/** Other implementations check the invoice in the same way before they pay it, so an odd one must not leave the service. */
+/** x402 clients check the invoice in the same way before they pay it, so an invoice that fails this check must not be sent. */
 function x402Challenge({ x402, amountSat, description }: NewTerms, made: Made, { lightningId, nowMs }: ReadyNode): string {
   const { invoice, lifetimeSeconds } = made
   const network = x402NetworkOf(invoice.network)

@@ -9,9 +9,9 @@ const LONGEST_WAIT_SECONDS = 60
 type Count = { open: number; nextEndSeconds: number; countedAtMs: number }
 
 /**
- * Limits the unpaid challenges of a node. They are counted in the store once a second for each active node. In between, the new ones of
- * this process are added, and those in progress always count, because a node may take seconds to create an invoice. So the limit can be
- * exceeded only by challenges that other processes have in progress or created within the last second.
+ * Limits the unpaid challenges of a node. They are counted in the store once a second for each active node. Until the next count,
+ * challenges that this process creates are added, even while they are being created, because a node may take seconds to create an
+ * invoice. So only challenges that other processes are creating, or have created within the last second, can exceed the limit.
  */
 export class OpenChallenges {
   readonly #sql: Sql

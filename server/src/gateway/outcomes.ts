@@ -15,7 +15,10 @@ function decide<F extends object, O>(table: Table<F, O>, facts: F): O {
 export type PaymentFacts = {
   /** `expired`: correct, but past its own expiry. */
   credential: 'right' | 'expired' | 'invalid'
-  /** `settled` also if nobody needs to know: of invalid and of expired L402 credentials. `unknown`: the node has not answered. A preimage alone proves nothing: the payee's node knows it before anyone pays. */
+  /**
+   * `settled` also where it makes no difference: for invalid credentials and expired L402 credentials. `unknown`: the node has
+   * not answered. A preimage alone proves nothing: the payee's node knows it before anyone pays.
+   */
   settlement: 'settled' | 'unpaid' | 'unknown'
   challenge: 'open' | 'expired'
   terms: 'expected' | 'other'
@@ -83,8 +86,8 @@ export type ReleaseOutcome = 'released_already' | 'released_too_often' | 'not_cl
 
 export const RELEASE_OUTCOMES: Table<ReleaseFacts, ReleaseOutcome> = [
   [{ holder: 'this request', hasReleasesLeft: false }, 'released_too_often'],
-  // The response to the first release was lost. If the delivery has been claimed again, this row must not match: a repeated release would
-  // free the new claim.
+  // The response to the first release was lost. If the delivery has been claimed again, this row must not match: the payment is
+  // no longer redeemable.
   [{ holder: 'nobody', lastReleasedBy: 'this request' }, 'released_already'],
   [{}, 'not_claimed'],
 ]

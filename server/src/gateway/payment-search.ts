@@ -26,11 +26,13 @@ export type Creator = { id: string; kind: 'key' | 'person'; name: string | null 
 
 const PAGE_SIZE = 50
 const EXPORTED_AT_ONCE = 1_000
-/** No description contains more, and comparing with all of them would take long. An invoice may be longer. */
+/**
+ * Descriptions are not longer, so longer text matches none and need not be compared with all of them. An invoice may be longer.
+ */
 const LONGEST_DESCRIPTION = 500
 const NOTHING = { count: 0, sat: 0 }
 
-/** Payments as a person looks for them: filtered, added up, exported, and one of them with its history. */
+/** Payments in the dashboard: search, totals, export, and one payment with its history. */
 export class PaymentSearch {
   readonly #sql: Sql
   readonly #slowReads: SlowReads
@@ -49,7 +51,7 @@ export class PaymentSearch {
 
     if (after !== undefined) {
       const rows = await read({ after })
-      // Otherwise these are the newest, and the first page has room for more.
+      // With fewer rows, there is no newer page. The first page has room for more, so it is read from the start.
       if (rows.length > limit) {
         const payments = rows.slice(1)
         return { payments, nextCursor: payments.at(-1)?.id ?? null, previousCursor: payments[0]?.id ?? null }
@@ -77,7 +79,7 @@ export class PaymentSearch {
     for (let after = ''; ; ) {
       const newestFirst = await this.#search(call, selection, { after, limit: EXPORTED_AT_ONCE })
       const lines = newestFirst.reverse().map(csvLine).join('')
-      // Not before the first read, which may fail: then the response is an error instead of an empty file.
+      // Sent only after the first read: if that fails, the response must be an error instead of an empty file.
       if (after === '') yield CSV_HEADER + lines
       else if (lines !== '') yield lines
       after = newestFirst.at(-1)?.id ?? after

@@ -38,7 +38,7 @@ export class PresentedHeader implements Presented {
     return readL402(this.#text)
   }
 
-  /** Without the hash of the request, nobody can say whether the payment is for it. */
+  /** Without the hash of the request, it is unknown whether the payment is for that request. */
   x402(): Refusal {
     return new Refusal('invalid', 'This is an x402 payment. Redeem it at POST /v1/gateway/payments/redeem.')
   }

@@ -3,12 +3,15 @@ import { type ReceivedByNodeRow, type ReceivedRow, receivedByNode, receivedIn } 
 import type { SlowReads } from '../store/slow-reads.ts'
 
 const DAY_SECONDS = 86_400
-/** The period before, for comparison, and a day more: the reader's days begin up to a day earlier than ours. */
+/**
+ * Includes the previous period, for comparison, and one more day: days in the reader's time zone begin up to a day earlier than
+ * ours.
+ */
 const daysFor = (days: number): number => 2 * days + 1
 /** A month and the one before it, in any time zone. */
 const MOST_DAYS = 63
 const DAYS_BY_NODE = 30
-/** The sums by node read every payment of a month. */
+/** Results are kept, because the sums by node read every payment of a month. */
 const KEPT_MS = 60_000
 const MOST_KEPT = 1_000
 
@@ -16,7 +19,7 @@ type Call = { accountId: string }
 type Period = { days?: string | undefined; from?: number | undefined; to?: number | undefined }
 type Kept = { untilMs: number; answer: Promise<ReceivedByNodeRow> }
 
-/** What nodes have received: payments of the gateway, and what each node has listed beside them. */
+/** What nodes have received: gateway payments, and other payments that the nodes have listed. */
 export class Received {
   readonly #slowReads: SlowReads
   readonly #byNode = new Map<string, Kept>()

@@ -55,7 +55,7 @@ function credentialProblem(
 ): Problem {
   if (!refusal) throw new Error(`${outcome} without a refusal reason`)
   if (outcome === 'credential_invalid') return refusalProblem('invalid_payment_credential', refusal)
-  // x402 refuses what is late even if it was paid, and then the customer must not be asked to pay again.
+  // x402 refuses a late credential even if the invoice was paid. `settled` tells the shop not to ask the customer to pay again.
   return refusalProblem('payment_expired', refusal, protocol === 'x402' ? { settled: isSettled } : {})
 }
 

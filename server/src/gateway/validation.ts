@@ -82,7 +82,7 @@ export class Validation {
     return payment
   }
 
-  /** The same for a credential that is not in an Authorization header. */
+  /** `validate` for a credential that is not in an Authorization header. */
   async validatePresented(call: Call, id: string, presented: Presented, expect: ExpectedTerms | undefined): Promise<PaidPayment> {
     const { payment } = await this.judge(call, id, presented, expect)
     if (!payment.isPaid) await markPaid(this.#deps.sql, id, call.actor)
@@ -102,7 +102,7 @@ export class Validation {
     return redeemed
   }
 
-  /** The same for a credential that is not in an Authorization header. */
+  /** `redeem` for a credential that is not in an Authorization header. */
   async redeemPresented(call: Call, id: string, presented: Presented, params: ClaimParams): Promise<RedeemedPayment> {
     const redeemed = await this.#redeemSlowPath(call, id, presented, params, claimOf(params))
     this.#noteRedeemed(call)
@@ -162,7 +162,8 @@ export class Validation {
     const read = await this.#find(call, id)
     const verified = await this.#verify(read, presented)
     const isRight = !(verified instanceof Refusal)
-    // A late x402 payment is refused even if the money has arrived, and then its customer must not be asked to pay again.
+    // A late x402 credential is refused even if the money has arrived. The node is still asked: the refusal must say whether it
+    // was paid.
     const isProved = isRight || (read.protocol === 'x402' && verified.reason === 'expired')
     const [payment, settlement] =
       isProved && !read.isSettled ? await this.#askForSettlement(call, read) : [read, 'settled' as const]
@@ -170,7 +171,7 @@ export class Validation {
     const facts: PaymentFacts = {
       credential: isRight ? 'right' : verified.reason,
       settlement,
-      // x402 accepts a credential for a while after the expiry, and refuses it by itself after that.
+      // x402 credentials are accepted for a while after the expiry. `#verify` refuses later ones.
       challenge: read.nowMs >= read.expiresAtMs && read.protocol !== 'x402' ? 'expired' : 'open',
       terms: mismatch.length === 0 ? 'expected' : 'other',
     }

@@ -48,7 +48,7 @@ export type Supported = {
   signers: Record<string, unknown>
 }
 
-/** Also the reason for an invoice that is not this account's. */
+/** Also used for an invoice of another account. */
 const NOT_OURS = 'invalid_exact_lnbtc_invoice_payee_mismatch'
 const OTHER_REQUEST = 'invalid_exact_lnbtc_request_mismatch'
 
@@ -100,7 +100,7 @@ export class X402 {
     return invalidReason === undefined ? { isValid: true } : { isValid: false, invalidReason }
   }
 
-  /** Claims the delivery for good. A call that repeats it cannot be told from a replay, so it is refused like one. */
+  /** Claims the delivery for good. A repeated call looks the same as a replay, so it is refused too. */
   async settle(call: Call, params: FacilitatorParams): Promise<Settlement> {
     let transaction = ''
     const errorReason = await reasonOf(async () => {
@@ -115,8 +115,9 @@ export class X402 {
   }
 
   /**
-   * Adds the id to a refusal: the credential has none, and the seller may want to look the payment up. A refusal because of the request also
-   * says whether the payment is still unused: the customer must not be asked to pay again only because the shop sees the request differently.
+   * Adds the id to a refusal: the credential has none, and the seller may want to look the payment up. If the hash of the request
+   * does not match, the refusal also says whether the payment is still unused. The shop may have hashed the request differently,
+   * and then must not ask the customer to pay again.
    */
   async #explaining<T>(call: Call, found: Found, expect: ExpectedTerms | undefined, work: () => Promise<T>): Promise<T> {
     return naming(found.id, async () => {
@@ -131,8 +132,8 @@ export class X402 {
   }
 
   /**
-   * Whether the payment is good for the request that it was issued for, has the expected terms at whatever price, and was not used. Throws if
-   * that is not known yet, or no longer matters.
+   * Whether the payment is valid for the request it was issued for, has the expected terms (`minAmountSat` is ignored), and is
+   * unused. Throws if another request holds the delivery, if the settlement is not known yet, or if the payment has expired.
    */
   async #isUnused(call: Call, { id, presented }: Found, expect: ExpectedTerms = {}): Promise<boolean> {
     const { minAmountSat: _price, ...terms } = expect
@@ -172,7 +173,7 @@ export class X402 {
     throw refusalProblem(found.errorReason === NOT_OURS ? 'gateway_payment_not_found' : 'invalid_payment_credential', found)
   }
 
-  /** Judges at once what is not a payment of this account; the others are judged when they have been read. */
+  /** A credential that belongs to no payment of this account is judged here. Any other is judged after its payment was read. */
   async #find(
     { accountId }: Call,
     read: X402Payment | X402Refusal,
@@ -182,7 +183,8 @@ export class X402 {
     const hash = hashIn(read)
     const id = hash === undefined ? undefined : await findIdByInvoice(this.#deps.sql, accountId, Buffer.from(hash, 'hex'))
     if (id !== undefined) return { id, presented: new PresentedPayment(read, (payment) => judge(read, required, payment)) }
-    // There is nothing to compare it with but itself. Whoever signed the invoice, it was not issued for this account.
+    // Nothing is stored for this invoice, so the credential is compared with its own requirements. Its signature does not matter:
+    // the invoice was not issued for this account.
     const itself = 'requirements' in required ? required.requirements : withHash(read.accepted, required.requestHash)
     const context = { nowSeconds: Math.floor(Date.now() / 1000), isNodeKey, isSignedBy: () => false }
     const judged = judgeX402(primitives, read, itself, context)
@@ -191,8 +193,8 @@ export class X402 {
 }
 
 /**
- * The invoice was checked when the node made it, so it is enough to recognize it. What the request requires comes from the seller: the
- * whole requirements, or the hash of the request, which then replaces the one that the challenge was issued with.
+ * The invoice was checked when the node created it, so here it only has to be the stored one. The seller sends either the
+ * complete requirements, or the hash of the request, which replaces the hash in the stored requirements.
  */
 function judge(presented: X402Payment, required: Required, { challenge, nowMs, isPaid }: PaymentRow): X402Refusal | undefined {
   const stored = requirementsIn(challenge)
@@ -203,7 +205,8 @@ function judge(presented: X402Payment, required: Required, { challenge, nowMs, i
     isSignedBy: (invoice, payTo) => invoice === stored.extra.invoice && payTo === stored.payTo,
   })
   if (!(judged instanceof X402Refusal)) return undefined
-  // Once it was accepted in time, only the claim decides: the response may have been lost, or the delivery have failed.
+  // A payment that was accepted in time no longer expires. Its response may have been lost, or its delivery may have failed, so
+  // only the claim decides.
   return judged.reason === 'expired' && isPaid ? undefined : judged
 }
 
@@ -237,7 +240,7 @@ async function naming<T>(paymentId: string, work: () => Promise<T>): Promise<T> 
   }
 }
 
-/** Why the work was refused, as x402 names it. Undefined: it was not. Any other error is thrown. */
+/** The x402 reason for a refusal; undefined if the work was not refused. Any other error is thrown. */
 async function reasonOf(work: () => Promise<void>): Promise<string | undefined> {
   try {
     await work()

@@ -20,9 +20,9 @@ export type ReceiptsDeps = {
 }
 
 /**
- * What nodes receive beside the gateway: through invoices that their owners made, an offer or an address. Nodes report only payments of the
- * gateway, so every few minutes, each node lists what it has received since its last list. Payments of the gateway are in the list too, and
- * are left to their own records.
+ * Records what nodes receive outside the gateway: through invoices that their owners created, an offer or an address. Nodes
+ * report only gateway payments, so every few minutes, each node lists what it has received since its last list. Gateway payments
+ * and top-ups are in the list too, but are not recorded here again.
  */
 export class Receipts {
   readonly #deps: ReceiptsDeps
@@ -38,7 +38,7 @@ export class Receipts {
     const free = NODES_AT_ONCE - this.#busy.size
     if (performance.now() < this.#nextAtMs || free <= 0) return
     const due = await takeDueLists(this.#deps.sql, host, free)
-    // With more nodes due than fit, the next ones follow at once.
+    // If more nodes may be due, the next sweep takes them without a pause.
     this.#nextAtMs = due.length < free ? performance.now() + SWEEP_EVERY_MS : 0
     for (const list of due) {
       const work: Promise<void> = this.#list(list)
