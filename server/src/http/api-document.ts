@@ -5,7 +5,7 @@ import { publicOperations } from '../../../contract/src/operations.ts'
 /** A path, not PUBLIC_URL: tools that load the document resolve it against the origin they loaded it from. */
 const SERVERS = [{ url: '/', description: 'This deployment.' }]
 
-/** Serves the contract as an OpenAPI document. It is built for the first request: few processes are asked for it. */
+/** Serves the contract as an OpenAPI document. It is built on the first request, because few processes receive one. */
 export function addApiDocument(app: FastifyInstance): void {
   let text: string | undefined
   app.get('/openapi.json', (_request, reply) => {

@@ -56,7 +56,8 @@ const stopping = (): Problem =>
   })
 
 /**
- * A number is how many proxies in front of us are trusted, starting with the nearest. Any address that a client claims beyond them is not.
+ * A number: how many proxies in front of us are trusted, starting with the nearest. Addresses that a client claims beyond them
+ * are not trusted.
  */
 export function trustedProxies(trust: Config['trustProxy']): string[] | false | ((address: string, hop: number) => boolean) {
   return typeof trust === 'number' ? (_address, hop) => hop < trust : trust

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Pages that need no built file, for when there is none. */
+/** HTML pages that work even if nothing is built. */
 
 const STYLE = `
 body { max-width: 34rem; margin: 18vh auto 0; padding: 0 1.5rem; font: 1rem/1.6 system-ui, sans-serif; color: #1b1628; background: #f7f6f9 }

@@ -52,7 +52,7 @@ export function appFiles(directory: string, onPage: () => void) {
     const toApp = async (_request: FastifyRequest, reply: FastifyReply) => reply.redirect('/dashboard/', 302)
     app.get('/', toApp)
     app.get('/dashboard', toApp)
-    // Browsers ask for it on pages that name no icon.
+    // Browsers request this path for pages that link no icon.
     if (isBuilt) app.get('/favicon.ico', async (_request, reply) => reply.sendFile('icon.svg'))
     app.get<{ Params: { '*': string } }>('/dashboard/*', { config: { isFallback: true } }, async (request, reply) => {
       const path = request.params['*']

@@ -12,9 +12,10 @@ export const callOf = ({ person }: Pick<FastifyRequest, 'person'>): Call => ({
 const ENOUGH_RANDOM = /^[A-Za-z0-9_-]{22,255}$/
 
 /**
- * An answer with credentials is sealed with a secret that only the caller has. For a program, that is its API key. A person has a session,
- * which can end: after signing in again, they could not open a lost answer. So the secret is the Idempotency-Key itself, which must be a
- * random value that only the page knows. The store keeps only its hash, so even with the master key the answer cannot be opened.
+ * A stored response with credentials is sealed with a secret that only the caller has. A program uses its API key. A person's
+ * session may end, and after signing in again, they could not open a response that was lost. So the secret is the Idempotency-Key
+ * itself, which must be a random value that only the page knows. The store keeps only its hash, so even with the master key the
+ * response cannot be opened.
  */
 export function repeatableOf(request: Pick<FastifyRequest, 'headers' | 'person' | 'body'>, route: string): Repeatable {
   const secret = request.headers['idempotency-key']?.toString()

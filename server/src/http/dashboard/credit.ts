@@ -8,7 +8,7 @@ import { addRoute } from '../route.ts'
 
 const PAGE = 50
 
-/** What happened in the account, and what it cost. */
+/** The activity, credit and top-ups of the account. */
 export function dashboardCreditRoutes({ accounts, credit, topUps }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     addRoute(app, listOwnActivity, async ({ person, query: { cursor, folded = false, hourStartMinute = '0', ...filter } }) =>

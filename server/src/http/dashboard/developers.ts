@@ -19,6 +19,6 @@ export function dashboardDeveloperRoutes({ requests }: RouteDeps) {
   }
 }
 
-/** People know the notation of the API's documentation. */
+/** The API's documentation writes parameters as {id}, the router as :id. */
 const fromPattern = (pattern: string): string => pattern.replace(/:(\w+)/g, '{$1}')
 const toPattern = (route: string): string => route.replace(/\{(\w+)\}/g, ':$1')

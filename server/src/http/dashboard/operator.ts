@@ -16,7 +16,8 @@ export function operatorSessionRoutes({ config, operatorSessions: sessions, sign
     })
     addRoute(app, startOperatorSession, async (request, reply) => {
       if (!sessions) throw new Problem('not_found', 'This service has no operator token, so nobody can sign in here.')
-      // Per address only: otherwise strangers could keep the operator out. Other addresses cannot guess a token of this length either.
+      // Counted per address only: otherwise strangers could lock the operator out. The token is too long to guess, even from many
+      // addresses.
       const who = `operator ${addressOf(request)}`
       const attempt = await signIn.guard.admit({ target: who, source: who })
       if (!sessions.isToken(request.body.token.trim())) {

@@ -150,7 +150,7 @@ export function signInRoutes(deps: RouteDeps) {
       const by =
         device === undefined
           ? { target: `email ${email}`, source: `address ${addressOf(request)}` }
-          : // By person: a browser becomes known with every sign-in, so a limit for each would be none for someone with a password.
+          : // Limited by email: every sign-in makes a browser known, so someone with the password could add browsers to get more tries.
             { target: `device ${device} ${email}`, source: `known ${email}` }
       const { code, ...given } = request.body
       const known = { ...client, isKnown: device !== undefined }
@@ -158,8 +158,9 @@ export function signInRoutes(deps: RouteDeps) {
       const withPassword = async (): Promise<UserView> =>
         guess(request, await signIn.guard.admit(by), () => enter(request, reply, known, call))
       if (code === undefined) return withPassword()
-      // Codes have their own count, which is also checked before a password is hashed. A wrong password does not add to it. All known
-      // browsers share one: whoever had the password before may have made any number of them, and there are only a million codes.
+      // Codes have their own count, which is also checked before a password is hashed. A wrong password does not add to it. All
+      // known browsers share one count: someone who knew the password may have made many browsers known, and there are only a
+      // million codes.
       const target = device === undefined ? by.target : by.source
       const codeAttempt = await signIn.guard.admit({ target: `code ${target}`, source: `code ${by.source}` })
       return guess(request, codeAttempt, withPassword, WrongCode)
@@ -210,7 +211,7 @@ export function signInRoutes(deps: RouteDeps) {
       return { status: true }
     })
 
-    // C88: the only way to the challenge that a registration needs, so nothing is registered without the proof.
+    // C88: a registration needs a challenge, which only this route issues. So no passkey is registered without this confirmation.
     app.post<{ Body: Static<typeof NewPasskey> }>(
       '/passkey/generate-register-options',
       { ...sessionNeeded, schema: { body: NewPasskey } },
@@ -272,7 +273,7 @@ function passkeyView(body: unknown) {
   return { id, name: name ?? null, deviceType, backedUp, createdAt: Math.floor(Date.parse(createdAt) / 1000) }
 }
 
-/** A class of its own, because only this error counts as a failed attempt (C44). */
+/** A separate class, because only this error counts as a failed attempt (C44). */
 class WrongPassword extends Problem {}
 /** Likewise, for codes of the second factor. */
 class WrongCode extends Problem {}

@@ -37,7 +37,7 @@ export function requireKey(keys: Keys, limits: Limits, scope?: Scope) {
       await limits.failures(request)
       throw unauthorized()
     }
-    // Also without the scope, for the log of requests.
+    // Set even if the scope is missing, for the log of requests.
     request.caller = key
     // A valid key without the scope is not a guess, so it is not counted as a failure.
     if (scope && !key.scopes.includes(scope)) throw unauthorized()
@@ -46,8 +46,9 @@ export function requireKey(keys: Keys, limits: Limits, scope?: Scope) {
 }
 
 /**
- * The operator token as Bearer, or the session of the operator's pages. A request with the header is judged by it alone. With a session,
- * changes are only accepted from our own pages: another site's page can make the browser send the cookie.
+ * The operator token as Bearer, or the session of the operator's pages. If the Authorization header is present, the session is
+ * ignored. With a session, changes are only accepted from our own pages: another site's page can make the browser send the
+ * cookie.
  */
 export function requireOperator({ operatorSessions: sessions, limits, config }: OperatorDeps) {
   const sameOrigin = requireSameOrigin(config)

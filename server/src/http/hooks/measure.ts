@@ -5,7 +5,7 @@ import { requestProbe } from '../../platform/probes.ts'
 
 type TrustedProxies = Config['trustProxy']
 
-/** A client can invent methods as well as paths, and each would be a time series of its own. */
+/** A client can send any method, and each would become a separate time series. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /** The hooks of later plugins, and the handler, run inside the first hook. */
@@ -21,7 +21,7 @@ export function measureRequests(app: FastifyInstance, trusted: TrustedProxies): 
   })
 }
 
-/** Anyone could choose the ids of our traces, and that they are recorded: only a proxy of the operator may. */
+/** A `traceparent` sets the id of the trace and whether it is recorded, so it is accepted only if the operator trusts a proxy. */
 export function startOf({ headers }: IncomingMessage, trusted: TrustedProxies): { traceparent: string | undefined } {
   const { traceparent } = headers
   return { traceparent: trusted !== false && typeof traceparent === 'string' ? traceparent : undefined }

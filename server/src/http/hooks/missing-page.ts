@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '../../problems.ts'
 import { PLAIN_PAGE_POLICY, plainPage } from '../plain-page.ts'
 
-/** Paths of programs, which get JSON whatever they accept. */
+/** Programs call these paths, so they get JSON whatever their Accept header says. */
 const API = /^\/(v1|operator|internal|dashboard\/api)(\/|$)/
 
 const PAGE = plainPage({

@@ -30,7 +30,7 @@ export type Limits = {
   links: Check
   /** Calls to nodes through the proxy, per client address. */
   nodeCallsOfAddress: (request: IncomingMessage, ip: string) => Promise<void>
-  /** The same per node: checked before a call, and counted once the node has accepted it. */
+  /** Calls to one node through the proxy: checked before a call, and counted once the node has accepted it. */
   nodeCalls: { require: (nodeId: string) => void; count: (nodeId: string) => void }
   /** Payment creations, per API key and minute; undefined if the deployment sets no limit. */
   creations: Check | undefined
@@ -49,7 +49,7 @@ export async function addLimits(
     const options = { max, timeWindow, nameSpace: name, ...(keyGenerator ? { keyGenerator } : {}) }
     const check = app.createRateLimit(options as { max: number; timeWindow: number })
     return async (request) => {
-      // The connection is gone, and its address with it; nobody would read the response.
+      // The connection is closed: its address is no longer known, and nobody would read the response.
       if (request.raw.socket.destroyed) return
       const result = await check(request)
       if (!result.isAllowed && result.isExceeded) throw rateLimited(max, result.ttlInSeconds)
@@ -83,7 +83,10 @@ export const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip)
 
 type Counted = (error: Error | null, result?: { current: number; ttl: number }) => void
 
-/** Counts across all replicas. While their database is down, nothing is counted: a limit must not cause an outage. */
+/**
+ * Counts across all replicas. If the count fails because PostgreSQL is down, the request is not counted: a limit must not cause
+ * an outage.
+ */
 function sharedStore(countHit: CountHit) {
   return class SharedStore {
     readonly #name: string

@@ -3,7 +3,7 @@ import type { RequestLog } from '../../accounts/requests/request-log.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by the renderer of errors. */
+    /** Set when an error response is sent. */
     errorCode?: string
   }
 }

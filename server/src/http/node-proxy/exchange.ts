@@ -69,11 +69,11 @@ export function answerTo(
       if (problem.headers.connection !== 'close') body.resume()
       reject(problem)
     }
-    // Not read from the socket when it fails: by then, a refused connection looks like one that was lost.
+    // Recorded before a failure: afterwards, the socket does not show whether the connection was refused or was lost later.
     let isConnected = false
     outgoing.on('socket', (socket) => {
       isConnected = !socket.connecting
-      // A connection that is used again does not connect again, so the listener would stay.
+      // A reused connection does not emit `connect` again, so the listener would never be removed.
       if (socket.connecting)
         socket.once('connect', () => {
           isConnected = true
@@ -132,7 +132,7 @@ export async function relay(
     if (!client.headersSent) throw error
     log.info({ why: (error as NodeJS.ErrnoException).code ?? (error as Error).message }, 'the response of a node was cut off')
   } finally {
-    // The node responded before it received the whole body, and does not want the rest.
+    // The node responded before it received the whole body, so the rest is not sent.
     if (!outgoing.writableFinished) outgoing.destroy()
     body.unpipe(outgoing)
     body.resume()

@@ -35,7 +35,10 @@ export function operatorRoutes(deps: OperatorDeps) {
   }
 }
 
-/** The response holds no secret, so the key itself is enough to seal it with: a session does not know the operator token. */
+/**
+ * The response contains no secret, so sealing it with the Idempotency-Key is enough. The operator token is not available:
+ * requests with a session do not contain it.
+ */
 function repeatableOf({ headers, body }: Pick<FastifyRequest, 'headers' | 'body'>, accountId: string): Repeatable {
   const key = headers['idempotency-key']?.toString()
   return { key, callerId: ACTOR, secret: key ?? '', route: `POST /operator/v1/accounts/${accountId}/credit`, body }
