@@ -254,7 +254,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const [nodeName = '', nodePort = ''] = nodeDomain?.split(':') ?? []
   if (nodeDomain !== undefined && (!/^[a-z0-9-]+(\.[a-z0-9-]+)*(:\d{1,5})?$/.test(nodeDomain) || Number(nodePort) > 65_535))
     fault('NODE_DOMAIN', 'must be a domain name in lower case', undefined)
-  // Everything below it is a node's name, so the service could not be reached.
+  // Every host name below NODE_DOMAIN belongs to a node, so PUBLIC_URL would not reach the service.
   else if (nodeDomain !== undefined && URL.canParse(publicUrl) && `.${new URL(publicUrl).hostname}`.endsWith(`.${nodeName}`))
     fault('NODE_DOMAIN', 'the host of PUBLIC_URL must not be this domain or below it', undefined)
 

@@ -71,8 +71,9 @@ export async function runOnce<P, T>(
 }
 
 /**
- * An answer sealed before the master key changed opens with the previous key. Without that key it is lost. One that was given to the
- * secret of an API key before its rotation opens with that secret only: another answer would be a second node.
+ * An answer that was sealed before the master key changed opens with the previous key, and is lost without it. After an API key
+ * is rotated, earlier answers open only with the earlier secret. Repeating the work instead would, for example, create a second
+ * node.
  */
 function openAnswer(keys: Buffer[], context: string, answer: Buffer): string {
   for (const key of keys) {

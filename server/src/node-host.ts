@@ -174,7 +174,9 @@ type Quarters = {
   runtime: Runtime | undefined
   hubDoor: HubDoor | undefined
   watchStaleMs: () => Record<string, number>
-  /** Nodes that have objects in the cluster older than this; undefined if not all are known. Only on Kubernetes. */
+  /**
+   * Nodes that have objects in the cluster older than `minAgeMs`; undefined if the list may be incomplete. Only on Kubernetes.
+   */
   nodesSeen: ((minAgeMs: number) => string[] | undefined) | undefined
   /** Only on Kubernetes. */
   openVolumes: OpenVolumes | undefined

@@ -121,7 +121,8 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
   const headers = { authorization, ...(call.form ? type : {}) }
   const body = call.form && new URLSearchParams(call.form).toString()
   const startedAtMs = performance.now()
-  // A response may be read in the scope of another request, whose connection this one has waited for.
+  // This request may wait for the connection of another request, and then its response is read in the async scope of that
+  // request.
   const inScope = nodeCallProbe.isWatched ? AsyncLocalStorage.snapshot() : undefined
   return new Promise((resolve) => {
     let outgoing: ClientRequest
@@ -286,7 +287,10 @@ export function balanceOf({ blockHeight, channels }: NodeInfo): number | undefin
   return balances.reduce((sum, sat) => sum + sat, 0)
 }
 
-/** How much the node can receive without buying liquidity; undefined while any channel is offline, or if one does not say. */
+/**
+ * How much the node can receive without buying liquidity; undefined while any channel is offline or does not report its inbound
+ * liquidity.
+ */
 export function inboundOf({ channels }: NodeInfo): number | undefined {
   if (channels.some(isHidden)) return undefined
   const inbound = channels.filter(({ state }) => state === 'Normal').map(({ inboundSat }) => inboundSat)

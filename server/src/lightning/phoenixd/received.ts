@@ -9,8 +9,8 @@ export type ReceivedAnswer = { answer: 'received'; payments: ReceivedPayment[]; 
 export const RECEIVED_PAGE = 400
 
 /**
- * Payments received since `fromMs` by the node's own clock, newest first. One that arrives between two pages only moves the others back, so
- * none is skipped.
+ * Payments received since `fromMs` by the node's own clock, newest first. A payment that arrives between two pages only moves the
+ * others to later positions, so none is skipped.
  */
 export async function listReceived(
   address: NodeAddress,

@@ -13,7 +13,7 @@ export type WalletPayment = {
   description: string | undefined
   isPaid: boolean
   createdAtMs: number
-  /** Of an invoice, if the node says so. */
+  /** Only for invoices, if the node reports it. */
   expiresAtMs: number | undefined
   completedAtMs: number | undefined
 }
@@ -45,7 +45,7 @@ export async function getBalance(address: NodeAddress, password: string, timeout
 }
 
 const OFFER = /^lno1[02-9ac-hj-np-z]{20,2000}$/
-/** phoenixd writes the sign of bitcoin in front, as BIP 353 recommends; wallets take the address without it too. */
+/** phoenixd puts the bitcoin sign in front, as BIP 353 recommends; wallets also accept the address without it. */
 const ADDRESS = /^\u20bf?([a-z0-9._+-]{1,64}@[a-z0-9.-]{1,255})$/i
 
 export async function getOffer(
@@ -60,7 +60,7 @@ export async function getOffer(
   return OFFER.test(offer) ? { answer: 'offer', offer } : { answer: 'refused', why: 'the answer is not an offer' }
 }
 
-/** The node responds with status 200 and a sentence as long as it has no channel. */
+/** While the node has no channel, it responds with status 200 and an English sentence instead of an address. */
 export async function getLightningAddress(
   address: NodeAddress,
   password: string,
@@ -129,7 +129,7 @@ export async function findOutgoingPayment(
   return found(address, password, `/payments/outgoingbyhash/${paymentHash}`, paymentHash, timeoutMs, outgoingIn)
 }
 
-/** Sent exactly once, on a connection of its own: `ask` repeats a request if a reused connection was just being closed. */
+/** Sent exactly once, on a new connection: `ask` repeats a request if a reused connection was just being closed. */
 export async function payInvoice(
   address: NodeAddress,
   password: string,
