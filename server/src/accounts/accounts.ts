@@ -56,7 +56,7 @@ export class Accounts {
     return { accounts: items.map(accountOf), nextCursor }
   }
 
-  /** With what its owner sees as the balance, which includes usage that is not in the ledger yet. */
+  /** `creditLeftSat` is the balance that the owner sees: unposted usage is already deducted. */
   async detail(id: string): Promise<AccountDetail> {
     const account = await this.get(id)
     const { balanceSat, runwaySeconds, stopsAt } = await this.#deps.credit.summary(id)
@@ -82,7 +82,7 @@ export class Accounts {
     return rows
   }
 
-  /** A page for people: with names, and with payments folded if they are. */
+  /** A page for the dashboard: with names and, if `isFolded`, the payments of one node within an hour as one entry. */
   searchActivity(id: string, filter: ActivityFilter, options: PageOptions): Promise<ActivityPage> {
     return this.#deps.slowReads.run(id, (sql) => activityPage(sql, id, filter, options))
   }

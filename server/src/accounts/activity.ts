@@ -10,7 +10,7 @@ import type { Sql } from '../store/db.ts'
 
 const PAGE = 50
 const READ_AT_ONCE = 500
-/** A busy shop has more entries in an hour. Its page ends early, so that none takes long. */
+/** Limits how many entries are read for one page. With folding, the page of a busy shop may therefore end early. */
 const MOST_READ = 5_000
 const MOST_SUBJECTS = 500
 const FOLD_SECONDS = 3_600
@@ -26,7 +26,10 @@ export type ActivityEntry = FoundActivity & {
 }
 export type ActivityPage = { activity: ActivityEntry[]; nextCursor: string | null }
 
-/** `hourStartSeconds`: where the reader's hours begin within those of UTC. An hour that spans midnight would be on two days. */
+/**
+ * `hourStartSeconds`: the offset of the reader's hours from those of UTC, in time zones such as UTC+5:30. Without it, an hour
+ * that spans the reader's midnight would belong to two days.
+ */
 export type PageOptions = { before: number | undefined; isFolded: boolean; hourStartSeconds: number }
 
 /** Either an entry of the log, or several about payments of one node within one hour. */
@@ -88,7 +91,7 @@ function entryOf(group: Group): FoundActivity & { fold: Fold | null } {
     to: Math.max(...times),
   }
   const actors = new Set(group.map(({ actor }) => actor).filter((actor) => actor !== newest.nodeId))
-  // A key that validated all of them is named.
+  // If one key validated all of these payments, it is the actor.
   const actor = actors.size === 1 ? ([...actors][0] ?? newest.actor) : (newest.nodeId ?? newest.actor)
   return { ...newest, actor, action: 'payments', target: ids.size === 1 ? newest.target : null, detail: {}, fold }
 }

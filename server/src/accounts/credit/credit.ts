@@ -131,8 +131,8 @@ export class Credit {
   }
 
   /**
-   * The summary and a page of the ledger, newest first; with `before`, only older entries. All is read in one snapshot: usage booked
-   * between two reads would be missing from both or counted twice.
+   * The summary and a page of the ledger, newest first; with `before`, only older entries. Everything is read in one snapshot:
+   * usage posted between two reads would be missing from both or counted twice.
    */
   async ledger(accountId: string, before: number | undefined, limit: number, filter: LedgerFilter = {}): Promise<Ledger> {
     return this.#snapshot(accountId, async (sql) => {

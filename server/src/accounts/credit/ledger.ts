@@ -8,7 +8,7 @@ import type { Sql } from '../../store/db.ts'
 
 const EXPORTED_AT_ONCE = 1_000
 const QUARTER_HOUR_SECONDS = 900
-/** A longer time takes longer to add up, and the exported ledger has it all. */
+/** Adding up a longer period takes too long. The exported ledger has no such limit. */
 const MAX_USAGE_DAYS = 92
 const COLUMNS = ['id', 'created_at', 'kind', 'amount_msat', 'balance_after_msat', 'reason', 'node_id', 'reference']
 
@@ -32,8 +32,8 @@ async function namesOf(sql: Sql, accountId: string, rows: { nodeId: string | nul
 }
 
 /**
- * Lines of CSV, read from the store while they are sent. The balance is added up here, so the file adds up by itself, whatever is entered
- * meanwhile.
+ * Lines of CSV, read from the store while they are sent. The balances are computed from the exported entries, so they match them
+ * even if entries are added meanwhile.
  */
 export async function* ledgerCsv(sql: Sql, accountId: string): AsyncGenerator<string> {
   let balanceMsat = 0

@@ -33,8 +33,9 @@ export type CreateKeyParams = { name: string; scopes: Scope[]; expiresAt?: numbe
 type Call = { accountId: string; actor: string }
 
 /**
- * Authenticates API keys, and caches the results for at most 5 s. A key revoked by another replica stops working within that time, even if
- * the notification is lost. A result is never cached past the end of the key or of its secret, so these take effect at once everywhere.
+ * Authenticates API keys, and caches the results for at most 5 s. A key revoked by another replica stops working within that
+ * time, even if the notification is lost. A result is never cached past the expiry of the key or of its secret, so an expiry
+ * takes effect at once everywhere.
  */
 export class Keys {
   readonly #sql: Database
@@ -112,7 +113,7 @@ export class Keys {
     throw alreadyExpired()
   }
 
-  /** The secret it had until now works for the overlap, and then never again. */
+  /** The previous secret keeps working until the overlap ends. */
   async rotate(
     call: Call,
     keyId: string,
@@ -172,7 +173,7 @@ export class Keys {
   }
 }
 
-/** In the order of the list, with the scope that every key has. */
+/** In the order of SCOPES, always with `nodes:read`: every key has that scope. */
 const withRead = (wanted: Scope[]): Scope[] => SCOPES.filter((scope) => scope === 'nodes:read' || wanted.includes(scope))
 
 const stored = (key: string): { prefix: string; hash: Buffer } => ({ prefix: key.slice(0, 8), hash: keyHash(key) })

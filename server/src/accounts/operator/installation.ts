@@ -6,8 +6,8 @@ import { countNodesByHost, countNodesByVersion, type HostRow } from '../../store
 import { type JobName, type JobRow, measureJobs } from '../../store/operator/jobs.ts'
 
 /**
- * From this lag on, something is wrong: several times what each job takes when all is well. Usage is posted every 30 s, and nodes past
- * their retention period are looked for once a minute.
+ * A job with a longer lag than this has a problem: each value is several times the normal lag. Usage is posted every 30 s, and
+ * nodes past their retention period are looked for once a minute.
  */
 const LATE_AFTER_SECONDS: Record<JobName, number> = {
   reconciler: 60,

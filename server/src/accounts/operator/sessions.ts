@@ -11,8 +11,8 @@ const sha256 = (text: string): Buffer => createHash('sha256').update(text).diges
 export type OperatorSessionsDeps = { sql: Sql; master: MasterKey; publicUrl: string; token: string }
 
 /**
- * Sessions of the operator's pages, so that the browser never stores the operator token. The cookie has 256 random bits, of which the
- * database has the hash, together with a keyed hash of the token: when the token changes, every session is over.
+ * Sessions of the operator's pages, so that the browser never stores the operator token. The cookie contains 256 random bits. The
+ * database stores their hash, and a keyed hash of the operator token: a new token ends all sessions.
  */
 export class OperatorSessions {
   readonly #sql: Sql

@@ -20,7 +20,7 @@ const METHODS: Record<string, string> = {
   '/passkey/verify-authentication': 'passkey',
 }
 
-/** The codes of a refusal for want of a second factor. */
+/** Error codes for a missing or wrong second factor. */
 const REFUSALS: Record<Exclude<Verdict, 'passed'>, string> = {
   'code required': 'CODE_REQUIRED',
   'wrong code': 'WRONG_CODE',
@@ -37,7 +37,7 @@ type CallDeps = {
   noteFault: (error: unknown) => void
   /** Every password hash goes through this queue. */
   queued: <T>(work: () => Promise<T>) => Promise<T>
-  /** Asked before a session begins, once a password, or a passkey that did not check who uses it, was right. */
+  /** Called before a session begins, after a correct password or a passkey that did not verify its user. */
   secondFactor: (personId: string, isPasskey: boolean) => Promise<Verdict>
 }
 
@@ -139,7 +139,8 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
             before: async (session, context) => {
               const { method: given } = session as { method?: string }
               const method = given ?? METHODS[context?.path ?? ''] ?? 'other'
-              // A given method means that `startSession` was called, after other proofs. Every route of the library comes through here.
+              // A given `method` means that `startSession` was called, after other proofs. Every session that a route of the
+              // library creates passes this check.
               if (given === undefined && !(method === 'passkey' && isUserVerified(context?.body))) {
                 const verdict = await secondFactor(session.userId, method === 'passkey')
                 if (verdict !== 'passed') throw new APIError('UNAUTHORIZED', { code: REFUSALS[verdict], message: verdict })

@@ -126,7 +126,8 @@ export class Links {
   async #signInPersonOf(tx: Sql, { accountId }: LinkRow, passwordHash: string | undefined, client: Client): Promise<Entered> {
     const user = await findPersonOf(tx, accountId ?? '')
     if (!user) throw noSuchLink()
-    // Decision 45: a link is for people who have lost what they sign in with. With the second factor on, they could not change it.
+    // Decision 45: a sign-in link is for people who have lost what they sign in with. Without a code, they could not turn off the
+    // second factor themselves.
     await endTwoFactor(tx, user.id)
     if (passwordHash !== undefined) await this.#signIn.replacePassword(tx, client, user.id, passwordHash)
     return { user, cookies: await this.#signIn.start(tx, client, user.id, 'link') }

@@ -9,17 +9,20 @@ import { type Client, emailOf, type Person, type SignIn } from './sign-in.ts'
 import type { Guess } from './sign-in-guard.ts'
 import type { TwoFactor, TwoFactorStatus } from './two-factor.ts'
 
-/** How long a sign-in with a passkey stands in for the password. */
+/** For this long after a sign-in with a passkey, no password is needed. */
 const RECENT_SECONDS = 600
 
 export type PasskeyProof = { password?: string | undefined; code?: string | undefined }
 export type Security = { twoFactor: TwoFactorStatus; hasRecentPasskey: boolean }
-/** When the account can be deleted, in the words of the page. */
+/** Whether the account can be deleted, and the explanation that the page shows. */
 export type Deletion = NodesLeft & MoneyLeft & { isPossible: boolean; explanation: string }
 
 type Deps = { sql: Database; config: Config; signIn: SignIn; twoFactor: TwoFactor; forgetKeys: () => void }
 
-/** What people change about themselves. A stolen session must not be enough for it, so most of it asks again who they are. */
+/**
+ * What people change about themselves. A stolen session must not be enough, so most changes require the password, a passkey or a
+ * code again.
+ */
 export class Settings {
   readonly #deps: Deps
 
@@ -137,7 +140,7 @@ export class Settings {
         details: { reason: 'confirmation_required' },
       })
     }
-    // The same count as for changing the password: it is the same password that is guessed.
+    // Shares a count with changing the password, because both allow guesses at the same password.
     const who = `person ${userId}`
     const known = { ...client, isKnown: true }
     const isRight = await this.#counted({ target: who, source: who }, async () =>
@@ -157,7 +160,10 @@ export class Settings {
     return result
   }
 
-  /** C44: counted as failed before it is tried. Undefined is a wrong guess, and stays counted. */
+  /**
+   * C44: an attempt is counted as failed before `work` checks the guess. If `work` returns undefined, the guess was wrong and
+   * stays counted.
+   */
   async #counted<T>(guess: Guess, work: () => Promise<T | undefined>): Promise<T | undefined> {
     const attempt = await this.#deps.signIn.guard.admit(guess)
     let result: T | undefined

@@ -243,7 +243,7 @@ export class SignIn {
     return headers.getSetCookie()
   }
 
-  /** Not worth failing a request for. */
+  /** A failure is only logged: it must not fail the request. */
   async #note({ id, lastSeenAt }: { id: string; lastSeenAt?: Date | null | undefined }, { address }: Client): Promise<void> {
     if (lastSeenAt && Date.now() - lastSeenAt.getTime() < SEEN_EVERY_SECONDS * 1000) return
     await noteSession(this.#sql, id, address, SEEN_EVERY_SECONDS).catch((error: unknown) =>

@@ -41,7 +41,7 @@ export function base32(bytes: Buffer): string {
   return text
 }
 
-/** What the QR code contains. The format is Google Authenticator's, which all others read. */
+/** What the QR code contains. The format comes from Google Authenticator; other authenticator apps read it too. */
 export function keyUri(secret: Buffer, email: string): string {
   const parameters = new URLSearchParams({
     secret: base32(secret),

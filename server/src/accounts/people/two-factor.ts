@@ -21,12 +21,12 @@ const PURPOSE = 'two-factor secret'
 /** 160 bits, as RFC 4226 recommends. */
 const SECRET_BYTES = 20
 const RECOVERY_CODES = 10
-/** 80 bits: too many to try, so a plain hash is enough, which outlives a change of the master key. */
+/** 80 bits are too many to guess, so a plain hash is enough. Unlike a sealed code, it stays valid when the master key changes. */
 const RECOVERY_BYTES = 10
 const RESEALED_AT_ONCE = 100
 
 export type TwoFactorStatus = { isOn: boolean; since: number | null; recoveryCodesLeft: number }
-/** What the second factor says to a sign-in whose first one was right. */
+/** The second factor's verdict on a sign-in whose first factor was correct. */
 export type Verdict = 'passed' | 'code required' | 'wrong code' | 'unverified passkey'
 
 const contextOf = (personId: string): string => `${personId} two-factor secret`
@@ -72,7 +72,7 @@ export class TwoFactor {
     return step !== undefined && (await claimStep(sql, personId, row.secret, step))
   }
 
-  /** Nothing is asked for until `confirm`, so whoever closes the page now is not locked out. */
+  /** Sign-ins require no code until `confirm`, so a person who closes the page now is not locked out. */
   async begin(personId: string, email: string): Promise<{ secret: string; uri: string }> {
     const secret = randomBytes(SECRET_BYTES)
     if (!(await beginTwoFactor(this.#sql, personId, this.#seal(personId, secret))))

@@ -1,9 +1,12 @@
-/** After a quiet minute, this many requests of an account are logged at once; then so many per second. In a week, that is 6 million rows. */
+/**
+ * An account can log BURST requests at once, and PER_SECOND after that. The burst is available again after a quiet minute. In a
+ * week, one process logs at most 6 million requests of an account.
+ */
 const BURST = 600
 const PER_SECOND = 10
 const MOST_ACCOUNTS = 10_000
 
-/** How much of each account's traffic is logged by this process. Errors have an allowance of their own: they are what people look for. */
+/** How many requests of each account this process logs. Errors have a separate allowance, because people look for them most. */
 export class Allowance {
   readonly #left = new Map<string, { count: number; atMs: number }>()
 

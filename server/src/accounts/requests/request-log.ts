@@ -26,9 +26,9 @@ export type LogEntry = Omit<RequestRow, 'atMs'>
 export type RequestLogDeps = { sql: Database; slowReads: SlowReads; log: Logger }
 
 /**
- * The log of API requests, and how often each key was used. A request only adds to memory; the batch of each second is one transaction. The
- * counts include every request. The log leaves out what is more than an account's allowance, so that it can neither slow the service down
- * nor fill the disk.
+ * The log of API requests, and how often each key was used. Requests are collected in memory and written every second, in one
+ * transaction. The counts include every request. The log omits requests beyond an account's allowance, so that it can neither
+ * slow the service down nor fill the disk.
  */
 export class RequestLog {
   readonly #sql: Database
@@ -71,7 +71,7 @@ export class RequestLog {
     } else this.#usage.set(keyId + day, { keyId, day, requests: 1, errors: isError ? 1 : 0 })
   }
 
-  /** While a write takes longer than its interval, the next one waits for it: they would compete for connections. */
+  /** If a write takes longer than its interval, no other write begins: they would compete for connections. */
   #writeSoon(): void {
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined
@@ -94,7 +94,7 @@ export class RequestLog {
     }
   }
 
-  /** Counts are few and not to be lost; they are written with the next batch. */
+  /** The counts need little memory and must not be lost, so they are written with the next batch. */
   #restore(usage: Map<string, UsageRow>): void {
     for (const [name, { requests, errors, ...row }] of usage) {
       const counted = this.#usage.get(name) ?? { ...row, requests: 0, errors: 0 }
@@ -108,7 +108,7 @@ export class RequestLog {
     limit: number,
     before?: number,
   ): Promise<(LoggedRequest & { errorMeaning: string | null })[]> {
-    // What is not an id matches nothing, and may contain bytes that PostgreSQL rejects.
+    // An invalid id matches nothing, and may contain bytes that PostgreSQL rejects.
     if (filter.keyId !== undefined && !isId('key', filter.keyId)) return []
     const rows = await this.#slowReads.run(accountId, (sql) => listRequests(sql, accountId, filter, limit, before), {
       advice: FEWER_FILTERS,
