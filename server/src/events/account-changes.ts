@@ -33,9 +33,9 @@ export class AccountChanges {
     this.#pauseMs = pauseMs
     this.#unlisten = [
       listenForEvents(sql, {
-        // Only hints of payments can be lost: other changes are notified in their transactions.
+        // Only hints about payments can be lost: other changes send their notification in their own transaction.
         onAdded: (accountId) => this.#add(accountId, ['payments', 'activity']),
-        // Both channels share a connection, which listens on the one below after this one.
+        // Both channels share a connection. The channel below starts to listen last, so its `onStart` covers both.
         onStart: () => undefined,
       }),
       listenForChanges(sql, {

@@ -5,7 +5,10 @@ const ACCOUNT_BYTES = 8
 /** 16 bytes in base64url. */
 const LENGTH = 22
 
-/** Where a reader of an account's feed is: after the event with this number. Text without a meaning for the reader, and for one account only. */
+/**
+ * The place of a reader in an account's feed: after the event with this number. Opaque to the reader, and valid for one account
+ * only.
+ */
 export function cursorOf(accountId: string, seq: number): string {
   const bytes = Buffer.alloc(8)
   bytes.writeBigUInt64BE(BigInt(seq))

@@ -20,7 +20,7 @@ export type EventsParams = {
 const FOLLOWED_AT_ONCE = 100
 const LOOK_AGAIN_MS = 30_000
 
-/** What happened in an account, in order, for as long as events are kept. */
+/** The events of an account, in order, for as long as they are kept. */
 export class EventFeed {
   readonly #sql: Database
   readonly #waiting = new Map<string, Set<() => void>>()
@@ -46,8 +46,8 @@ export class EventFeed {
   }
 
   /**
-   * Events after the cursor, and then those that happen; without a cursor, only the latter. Ends when the signal aborts. An invalid cursor
-   * rejects, before anything is yielded. `cursor` is where it starts.
+   * Yields the events after the cursor, and then new events as they happen; without a cursor, only new events. Ends when the
+   * signal aborts. Rejects before yielding anything if the cursor is invalid. The returned `cursor` is the place where it starts.
    */
   async follow(
     accountId: string,

@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 
-/** Why a URL or an address is refused, for its owner. */
+/** A refused URL or address. The webhook's owner sees the message. */
 export class AddressRefused extends Error {
   readonly code = 'ADDRESS_REFUSED'
 }
@@ -12,13 +12,13 @@ export type GuardOptions = {
   /** Private addresses are reached only if the operator allows it. */
   allowPrivate: boolean
   allowHttp: boolean
-  /** Ports on which this machine serves us or our nodes. */
+  /** Ports of this machine that the service or its nodes use. */
   isOwnPort: (port: number) => boolean
   /** All addresses of a name. */
   resolve: (host: string) => Promise<string[]>
 }
 
-/** The owner of a webhook chooses where the service connects to, so the service must not give them its place in the network. */
+/** The owner of a webhook chooses where the service connects to. This must not let them reach what only the service can reach. */
 export class AddressGuard {
   readonly #options: GuardOptions
 
@@ -26,7 +26,7 @@ export class AddressGuard {
     this.#options = options
   }
 
-  /** Throws what its owner should know. The name is not resolved: only its addresses at the time of an attempt count. */
+  /** Throws an error for the webhook's owner. The name is not resolved: only its addresses at the time of an attempt count. */
   checkUrl(text: string): URL {
     // Also turns every spelling of an IPv4 address, such as 0x7f.1 or 2130706433, into the usual one.
     const url = URL.canParse(text) ? new URL(text) : undefined
@@ -117,14 +117,16 @@ function isThisMachine(address: string): boolean {
   return Object.values(networkInterfaces()).some((one) => one?.some((local) => local.address === address))
 }
 
-/** As other programs of this machine resolve names, including its hosts file. */
+/** Resolves names like other programs on this machine, including its hosts file. */
 export const resolveLocally = async (host: string): Promise<string[]> =>
   (await lookup(host, { all: true })).map(({ address }) => address)
 
 const DNS_TIMEOUT_MS = 2_000
 const DNS_TRIES = 2
 
-/** Asks the name servers. Unlike the system's look-up, a name server that does not answer keeps no thread that others wait for. */
+/**
+ * Asks the name servers. Unlike a system look-up, this does not occupy a thread of the pool while a name server does not respond.
+ */
 export async function resolveByDns(host: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES })
   const ask = (method: 'resolve4' | 'resolve6'): Promise<string[]> =>

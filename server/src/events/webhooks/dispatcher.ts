@@ -21,7 +21,7 @@ import { sendOnce, TIMEOUT_MS } from './sender.ts'
 const LEASE_SECONDS = 2 * (TIMEOUT_MS / 1000)
 const MOST_IN_FLIGHT = 500
 const CLAIMED_AT_ONCE = 50
-/** Finds what no notification announced: a lost one, or a lease whose process died. */
+/** Finds deliveries that no notification announced: it was lost, or the process that held the lease has died. */
 const SWEEP_MS = 15_000
 /** How long a receiver may take to respond once the service is stopping. */
 const STOP_TIMEOUT_MS = 3_000
@@ -64,7 +64,7 @@ export class Dispatcher {
     }
   }
 
-  /** Begins every attempt that may begin now. Returns how long it can rest after that. */
+  /** Begins every attempt that may begin now. Returns how long to wait before the next pass. */
   async #pass(): Promise<number> {
     const { sql } = this.#options
     while (!this.#isClosed) {

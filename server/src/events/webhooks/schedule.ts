@@ -3,7 +3,7 @@ const HOUR = 60 * MINUTE
 
 /** How long after each failure the next attempt is made. The first attempt is made at once. */
 const DELAYS_SECONDS = [5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR]
-/** Spreads what failed at the same time. Only ever later: a receiver that is overloaded needs its pause. */
+/** Spreads deliveries that failed at the same time. Only adds delay: an overloaded receiver needs the full pause. */
 const JITTER = 0.1
 const LONGEST_PAUSE_SECONDS = 24 * HOUR
 
@@ -21,7 +21,10 @@ export function retryDelaySeconds(
   return Math.max(delay, Math.min(retryAfterSeconds ?? 0, LONGEST_PAUSE_SECONDS))
 }
 
-/** Seconds or a date, as in RFC 9110; undefined if it is neither. A date is compared with the receiver's own clock if it sent that. */
+/**
+ * Seconds or a date, as in RFC 9110; undefined if it is neither. A date is compared with the receiver's Date header, if there is
+ * one.
+ */
 export function retryAfterSeconds(value: string | undefined, date: string | undefined, nowMs = Date.now()): number | undefined {
   if (value === undefined) return undefined
   if (/^\d+$/.test(value)) return Number(value)

@@ -11,7 +11,7 @@ const KEPT_RESPONSE_BYTES = 1024
 export type SentRequest = { url: string; headers: Record<string, string>; body: string }
 export type Result = Omit<Attempt, 'at'> & { isSuccess: boolean; isGone: boolean; retryAfterSeconds: number | undefined }
 
-/** Makes one request. Whatever goes wrong is the result of the attempt; it rejects only if `stop` ends it. */
+/** Makes one request. A failure is returned as the result of the attempt. Rejects only if `stop` is aborted. */
 export async function sendOnce(guard: AddressGuard, sent: SentRequest, stop: AbortSignal): Promise<Result> {
   const startedAt = performance.now()
   const deadline = AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)])
@@ -45,7 +45,10 @@ export async function sendOnce(guard: AddressGuard, sent: SentRequest, stop: Abo
   }
 }
 
-/** Connects only to these addresses: a name could have others by now. A new connection each time, so that none is closed while in use. */
+/**
+ * Connects only to these addresses: a name could have others by now. Uses a new connection, because the receiver may close an
+ * idle one at any time.
+ */
 function post(url: URL, addresses: string[], { headers, body }: SentRequest, signal: AbortSignal): Promise<IncomingMessage> {
   const checked = addresses.map((address) => ({ address, family: isIP(address) }))
   const lookup: LookupFunction = (_host, { all }, done) => {
@@ -69,7 +72,7 @@ function post(url: URL, addresses: string[], { headers, body }: SentRequest, sig
   return new Promise((resolve, reject) => {
     const outgoing = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, options)
     outgoing.once('response', resolve)
-    // Stays until the end, because the connection can also fail after the response has begun.
+    // The listener stays, because the connection can also fail after the response has begun.
     outgoing.on('error', reject)
     // Node.js reports a 101 that nobody asked for neither as a response nor as an error: it only closes the connection.
     outgoing.once('close', () => reject(new Error('closed without a response')))
@@ -77,7 +80,7 @@ function post(url: URL, addresses: string[], { headers, body }: SentRequest, sig
   })
 }
 
-/** The status has decided already, so a response that breaks off or takes too long is as good as its beginning. */
+/** The status already decides the result. So if the rest of the response is cut off or too slow, its beginning is enough. */
 async function beginningOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
