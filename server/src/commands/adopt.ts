@@ -56,7 +56,7 @@ async function move(deps: AdoptionDeps, home: WalletHome, adoption: Adoption, is
   try {
     return await finish(deps, home, nodeId, adoption)
   } catch (error) {
-    // Even if the database has committed, its answer can be lost.
+    // The database may have committed even if its response was lost.
     const { exitCode, message } = faultOf(error)
     throw new StartFault(
       exitCode,
@@ -103,7 +103,7 @@ function requireUnused({ path, opened }: WalletDirectory): void {
 async function depsOf(config: Config, sql: Database, { host, versions }: WalletHome): Promise<AdoptionDeps> {
   const master = ownMasterKey(config)
   if (!master) throw new StartFault(78, 'MASTER_KEY: is not set, and the service has not generated one')
-  // The service replaces a check value of the previous key itself.
+  // Writes nothing: only the service replaces the check value of a previous key.
   const settings = { settingOnce: (name: string) => findSetting(sql, name), replaceSetting: async () => undefined }
   await checkMasterKey(settings, master, undefined)
   return { sql, config, master, host, versions }

@@ -31,7 +31,7 @@ export async function exportWallet(
   })
 }
 
-/** Once a directory was written, the data here may be purged one day. So it must be the wallet of this node. */
+/** After the export, the data here may be purged one day. So the exported data must be the wallet of this node. */
 function walletIn(part: string, node: ReleasableNode, network: Network): WalletDirectory {
   try {
     const wallet = openWalletDirectory(part, network)

@@ -38,7 +38,7 @@ async function releaseTo(config: Config, sql: Database, home: WalletHome, nodeId
   }
   const parent = dirname(resolve(directory))
   if (!existsSync(parent)) throw new StartFault(78, `${parent} does not exist`)
-  // The service removes what it finds beside the data of a node that is gone.
+  // Purging a node removes everything beside its data whose name begins with its id, which could include this directory.
   if (!config.kubernetes && `${realpathSync(parent)}/`.startsWith(`${realpathSync(config.dataDir)}/`))
     throw new StartFault(78, `${directory} is inside DATA_DIR; choose a directory outside`)
   await home.requireLock()

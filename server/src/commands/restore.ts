@@ -68,7 +68,7 @@ async function refuseForeignNodes(sql: Sql, dataDir: string): Promise<void> {
     )
 }
 
-/** The cluster would never start them, but their owners would be charged. */
+/** The cluster would never start the nodes of a machine, but their owners would be charged. */
 async function refuseNodesOfMachines(sql: Sql): Promise<void> {
   const count = await countNodesOfMachines(sql)
   if (count > 0)

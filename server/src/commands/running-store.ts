@@ -33,7 +33,7 @@ function requireOwnDirectory(dataDir: string): void {
     throw new StartFault(78, `DATA_DIR: ${dataDir} belongs to another user; run this as the service's own user`)
 }
 
-/** What the operator is told. */
+/** The error as the operator sees it. */
 export function faultOf(error: unknown): StartFault {
   if (error instanceof StartFault) return error
   if (error instanceof Problem) return new StartFault(78, error.message)

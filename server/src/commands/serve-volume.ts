@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { StartFault } from '../platform/start-fault.ts'
 import { passwordIn, volumeServer } from '../runtimes/kubernetes/moving/volume-server.ts'
 
-/** Not for operators: it runs in a pod of the cluster while `adopt` or `release` moves a wallet, until it is told to stop. */
+/** Not for operators: it runs in a pod of the cluster while `adopt` or `release` moves a wallet, until SIGTERM. */
 export async function serveVolume(args: string[], directory: string | undefined): Promise<void> {
   const text = { type: 'string' } as const
   const { values } = parseArgs({

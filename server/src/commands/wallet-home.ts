@@ -14,7 +14,7 @@ export type WalletHome = {
   withLock: <T>(work: () => Promise<T>) => Promise<T>
   /** Throws if the lock is lost. Called before each step that another move must not take at the same time. */
   requireLock: RequireLock
-  /** Of a directory of a node of this installation, which a restored database may not know. */
+  /** The version that last ran in the directory of a node of this installation. A restored database may not know that node. */
   versionThatRan: (wallet: WalletDirectory) => string | undefined
   /** The id that an interrupted adoption has chosen for the node of this wallet. Refuses another copy, which may be older. */
   findBegun: (wallet: WalletDirectory, isNewest: boolean) => Promise<string | undefined>
@@ -24,7 +24,7 @@ export type WalletHome = {
   begin: (wallet: WalletDirectory, begun: string | undefined) => Promise<string>
   /** Puts the data where the node will look for it. `check` is called once everything is copied, and before it counts. */
   fill: (nodeId: string, wallet: WalletDirectory, material: NodeMaterial, check: () => void) => Promise<void>
-  /** Once the node exists. */
+  /** Removes the record of the adoption, once the node exists. */
   forget: (wallet: WalletDirectory) => void
   /** Everything here that could refuse a release. */
   requireReleasable: (node: ReleasableNode) => Promise<void>
@@ -33,7 +33,7 @@ export type WalletHome = {
   ifRunning: string
   /** What the operator must know about the seed, once this directory was adopted. */
   reminder: (directory: string) => string
-  /** No daemon can start here any more, and the directory has the wallet. */
+  /** Writes the wallet to the directory. Afterwards, no daemon can start with the data here. */
   writeTo: (directory: string, node: ReleasableNode, manifest: Manifest) => Promise<void>
   close: () => void
 }

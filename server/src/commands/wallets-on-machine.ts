@@ -28,7 +28,7 @@ export function walletsOnMachine(config: Config, sql: Database): WalletHome {
     host,
     versions: versionsOf(config.software.versions),
     withLock: (work) => withMovingLock(dataDir, work),
-    // The kernel frees it when this process ends, and not before.
+    // The lock cannot be lost: the kernel frees it only when this process ends.
     requireLock: async () => undefined,
     versionThatRan: (wallet) => versionThatRan(dataDir, wallet),
     findBegun: (wallet) => findBegun(sql, data, wallet),
@@ -73,11 +73,12 @@ function walletOf(config: Config, node: ReleasableNode): WalletDirectory {
 
 async function findBegun(sql: Database, data: AdoptedData, wallet: WalletDirectory): Promise<string | undefined> {
   const { nodeId, source } = data.recorded(wallet.lightningId) ?? {}
-  // If there is a node with this id, the call that made it could not remove the record. If an older database does not know the node any more,
-  // its own directory is adopted, under another id.
+  // A record is out of date if the node exists: only removing the record failed. It is also out of date if `wallet` is the
+  // directory of that node, which a restored database does not know: the wallet is then adopted under a new id.
   if (nodeId === undefined || !source || (await findAnyNode(sql, nodeId)) || data.isDataOf(nodeId, wallet)) return undefined
   data.requireNotRun(nodeId)
-  // Another copy may be older. It can be chosen only as long as the first one can still be started, as if nothing had happened.
+  // A copy other than the recorded one may be older. It is accepted only while the recorded one is unchanged and can still be
+  // started.
   if (!isSame(source, wallet) && isMoved(source, wallet))
     throw new StartFault(78, `the adoption of this wallet was already begun with ${source.path}; repeat it with that directory`)
   return nodeId

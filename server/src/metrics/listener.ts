@@ -10,7 +10,7 @@ const REQUEST_TIMEOUT_MS = 10_000
 
 export type Page = { text: string; type: string }
 
-/** Uses a port of its own, so that the public port reveals nothing about the operation of the service. */
+/** Uses a separate port, so that the public port reveals nothing about the operation of the service. */
 export async function serveText(
   { host, port, token }: NonNullable<Config['metrics']>,
   log: Logger,

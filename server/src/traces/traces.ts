@@ -35,7 +35,7 @@ export function startTraces(settings: NonNullable<Config['traces']>, log: Logger
     if (isFailed) span.setStatus({ code: SpanStatusCode.ERROR })
     span.end()
   }
-  /** Outside of a request or a step there is nothing that it would explain. */
+  /** A call outside a request or step has no span that it could belong to, so it is not recorded. */
   const addChild = (name: string, seconds: number, attributes: Attributes, isFailed: boolean): void => {
     const scope = scopes.getStore()
     if (!scope?.span.isRecording()) return
