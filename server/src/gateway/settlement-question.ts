@@ -5,7 +5,9 @@ import type { PaymentRow } from '../store/payments/payments.ts'
 
 /** The payer's node may report the payment before the payee's node does. */
 const SETTLEMENT_WAIT_MS = 2_000
-/** Ten seconds together with the last query. Most x402 clients present their payment only once, so it is worth waiting for. */
+/**
+ * Ten seconds in total, with the last query. Most x402 clients present their payment only once, so a longer wait is worthwhile.
+ */
 const X402_WAIT_MS = 8_000
 const LATEST_SETTLEMENT_MS = 60_000
 const FIRST_PAUSE_MS = 25

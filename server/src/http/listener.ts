@@ -19,7 +19,7 @@ export type ListenerOptions = {
   connectionTimeoutMs?: number
 }
 
-/** One port for the service and its nodes. Each request is for one or the other, and only that one sees it. */
+/** One port for the service and its nodes. Each request goes either to the service or to a node, never to both. */
 export function createListener({ service, proxy, connectionTimeoutMs = CONNECTION_TIMEOUT_MS }: ListenerOptions): Server {
   /**
    * node:http reads `upgrade` to decide between the events 'upgrade' and 'request'. Only websockets of nodes are upgraded. A server may

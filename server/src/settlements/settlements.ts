@@ -135,7 +135,7 @@ export class Settlements {
     for (const { invoices } of BOOKS) await hurryInvoice(this.#deps.sql, invoices, invoice)
   }
 
-  /** The last chance to ask while the node is up. No error here may keep it from stopping. */
+  /** The last chance to ask while the node is up. No error here may keep the node from stopping. */
   async askBeforeStop(nodeId: string, address: NodeAddress): Promise<void> {
     const { sql, accessTo, log } = this.#deps
     try {

@@ -32,8 +32,8 @@ async function namesOf(sql: Sql, accountId: string, rows: { nodeId: string | nul
 }
 
 /**
- * Lines of CSV, read from the store while they are sent. The balances are computed from the exported entries, so they match them
- * even if entries are added meanwhile.
+ * Lines of CSV, read from the store while they are sent. The balances are computed from the exported entries, so the file is
+ * consistent even if entries are added meanwhile.
  */
 export async function* ledgerCsv(sql: Sql, accountId: string): AsyncGenerator<string> {
   let balanceMsat = 0

@@ -127,7 +127,7 @@ export class Links {
     const user = await findPersonOf(tx, accountId ?? '')
     if (!user) throw noSuchLink()
     // Decision 45: a sign-in link is for people who have lost what they sign in with. Without a code, they could not turn off the
-    // second factor themselves.
+    // second factor themselves, so the link does.
     await endTwoFactor(tx, user.id)
     if (passwordHash !== undefined) await this.#signIn.replacePassword(tx, client, user.id, passwordHash)
     return { user, cookies: await this.#signIn.start(tx, client, user.id, 'link') }

@@ -1,6 +1,6 @@
 /**
- * An account can log BURST requests at once, and PER_SECOND after that. The burst is available again after a quiet minute. In a
- * week, one process logs at most 6 million requests of an account.
+ * Up to BURST requests of an account are logged at once, and PER_SECOND after that. The burst is available again after a quiet
+ * minute. In a week, one process logs at most 6 million requests of an account, and as many errors.
  */
 const BURST = 600
 const PER_SECOND = 10

@@ -21,7 +21,7 @@ import { sendOnce, TIMEOUT_MS } from './sender.ts'
 const LEASE_SECONDS = 2 * (TIMEOUT_MS / 1000)
 const MOST_IN_FLIGHT = 500
 const CLAIMED_AT_ONCE = 50
-/** Finds deliveries that no notification announced: it was lost, or the process that held the lease has died. */
+/** Finds deliveries whose notification was lost, or whose lease was held by a process that died. */
 const SWEEP_MS = 15_000
 /** How long a receiver may take to respond once the service is stopping. */
 const STOP_TIMEOUT_MS = 3_000

@@ -8,7 +8,7 @@ type TrustedProxies = Config['trustProxy']
 /** A client can send any method, and each would become a separate time series. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** The hooks of later plugins, and the handler, run inside the first hook. */
+/** Calling `done` inside `run` puts all later hooks and the handler into the scope of the request. */
 export function measureRequests(app: FastifyInstance, trusted: TrustedProxies): void {
   app.addHook('onRequest', (request, _reply, done) => requestProbe.run(startOf(request.raw, trusted), done))
   app.addHook('onResponse', (request, reply, done) => {

@@ -33,7 +33,7 @@ const PAYING = new Set(
   ['payinvoice', 'payoffer', 'paylnaddress', 'lnurlpay', 'sendtoaddress', 'bumpfee', 'closechannel'].map((call) => `/${call}`),
 )
 
-/** A stranger's call, which must not use up the owner's limit. */
+/** The status for a wrong password. Such a call comes from a stranger and must not use up the owner's limit. */
 const REFUSED = 401
 
 export type NodeProxyOptions = {
