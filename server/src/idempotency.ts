@@ -48,9 +48,13 @@ export async function runOnce<P, T>(
   if (claim === 'other body')
     throw new Problem('idempotency_conflict', 'This Idempotency-Key was already used with a different body.')
   if (claim === 'running')
-    throw new Problem('operation_in_progress', 'The first request with this Idempotency-Key is still running.', {
-      headers: { 'retry-after': '1' },
-    })
+    throw new Problem(
+      'operation_in_progress',
+      'The first request with this Idempotency-Key is still running. Try again shortly.',
+      {
+        headers: { 'retry-after': '1' },
+      },
+    )
   if (claim !== 'mine') return JSON.parse(openAnswer([sealingKey, ...previousKeys], context, claim.answer)) as T
   try {
     const prepared = await prepare()
@@ -58,9 +62,13 @@ export async function runOnce<P, T>(
       const answer = await work(sql, prepared)
       const sealed = seal(sealingKey, context, Buffer.from(JSON.stringify(answer)))
       if (!(await keepAnswer(sql, name, attempt, status, sealed))) {
-        throw new Problem('operation_in_progress', 'Another request with this Idempotency-Key has taken over.', {
-          headers: { 'retry-after': '1' },
-        })
+        throw new Problem(
+          'operation_in_progress',
+          'Another request with this Idempotency-Key took over. Repeat this request to get the response.',
+          {
+            headers: { 'retry-after': '1' },
+          },
+        )
       }
       return answer
     })
@@ -85,7 +93,7 @@ function openAnswer(keys: Buffer[], context: string, answer: Buffer): string {
   }
   throw new Problem(
     'service_unavailable',
-    'The stored response for this Idempotency-Key cannot be decrypted. If the API key was rotated, repeat the request with the earlier secret, or check what exists.',
+    'The stored response for this Idempotency-Key cannot be decrypted. If the API key was rotated, repeat the request with the earlier secret, or check whether the first request succeeded.',
     {
       headers: { 'retry-after': '5' },
     },

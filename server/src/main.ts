@@ -12,7 +12,10 @@ async function main([name, ...args]: string[]): Promise<void> {
   if (asksForHelp([name, ...args])) return void process.stdout.write(HELP)
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (!command)
-    throw new StartFault(78, `unknown command; run it without one to serve, or with one of: ${Object.keys(COMMANDS).join(', ')}`)
+    throw new StartFault(
+      78,
+      `unknown command; run without a command to start the service, or use one of: ${Object.keys(COMMANDS).join(', ')}`,
+    )
   await command(readConfig(process.env), args)
 }
 

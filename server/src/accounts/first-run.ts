@@ -59,8 +59,8 @@ function greet(path: string, publicUrl: string, output: Output): void {
   output.write(
     `First start: account and API key are in ${path}\n  curl -X POST -H "Authorization: Bearer ${key}" ${publicUrl}/v1/nodes\n${
       isTerminal
-        ? `The account is yours in the dashboard, for the next 30 days: ${content.claimUrl}\n`
-        : 'Its claimUrl, opened in a browser within 30 days, makes the account yours in the dashboard.\n'
+        ? `To use the account in the dashboard, open this link within 30 days: ${content.claimUrl}\n`
+        : 'To use the account in the dashboard, open its claimUrl in a browser within 30 days.\n'
     }`,
   )
 }

@@ -27,8 +27,8 @@ export async function backUp(config: Config, args: string[]): Promise<void> {
   process.stderr.write(
     [
       `Backup written to ${where}: ${summaryOf(rows)}.`,
-      `THE MASTER KEY IS NOT IN IT. Without it nobody can read the recovery words in the backup. Keep a copy of ${key}, but not beside the backup.`,
-      'The data of the nodes themselves (channels, payment history) is not in it either.\n',
+      `THE BACKUP DOES NOT CONTAIN THE MASTER KEY. Without that key, nobody can read the recovery words in the backup. Keep a copy of ${key}, but not next to the backup.`,
+      'The backup does not contain the data of the nodes themselves either (channels, payment history).\n',
     ].join('\n'),
   )
 }

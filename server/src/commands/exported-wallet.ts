@@ -37,7 +37,7 @@ function walletIn(part: string, node: ReleasableNode, network: Network): WalletD
     const wallet = openWalletDirectory(part, network)
     if (wallet.lightningId === node.lightningId) return wallet
   } catch (error) {
-    throw new StartFault(1, `the data of ${node.id} is not that of its wallet: ${faultOf(error).message}`)
+    throw new StartFault(1, `the data of ${node.id} is not a valid wallet: ${faultOf(error).message}`)
   }
   throw new StartFault(1, `the data of ${node.id} belongs to another wallet`)
 }

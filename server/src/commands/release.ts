@@ -67,7 +67,7 @@ async function requireReleasable(sql: Database, home: WalletHome, node: Releasab
   if (node.purgingAt !== null) throw new StartFault(78, `${node.id} was released long ago, and its data here is gone`)
   const latest = await findWallet(sql, node.lightningId)
   if (latest?.nodeId !== node.id)
-    throw new StartFault(78, `${node.id} came back as ${latest?.nodeId}, whose data is newer; release that`)
+    throw new StartFault(78, `${node.id} came back as ${latest?.nodeId}, whose data is newer; release that node instead`)
   await home.requireReleasable(node)
 }
 

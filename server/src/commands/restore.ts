@@ -38,7 +38,7 @@ export async function restore(config: Config, args: string[]): Promise<void> {
       `Restored: ${summaryOf(rows)}, as of ${head.createdAt}.`,
       'What happened after that time is unknown to this database:',
       '- Payments and top-ups created since then are missing, even if they were paid.',
-      '- Payments redeemed since then can be redeemed once more, and API keys revoked, and secrets replaced, since then work again.',
+      '- Payments redeemed since then can be redeemed again. API keys revoked and secrets replaced since then work again.',
       '- Two-factor sign-in turned on since then is off, used recovery codes work again, and accounts deleted since then exist again.',
       '- Nodes deleted since then run again, and nodes created since then are not managed (their data is kept).',
       '- Readers of the event feed must start without a cursor. Everybody has to sign in again.\n',

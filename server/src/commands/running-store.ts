@@ -18,7 +18,8 @@ export async function withRunningStore<T>(config: Config, work: (sql: Database) 
   if (!config.kubernetes) requireOwnDirectory(dataDir)
   const sql = openStore(store.kind === 'server' ? store.url : await embeddedAddress(dataDir), MAX_CONNECTIONS)
   try {
-    if (!(await isUpToDate(sql))) throw new StartFault(78, 'the database has another version; start the service of this version')
+    if (!(await isUpToDate(sql)))
+      throw new StartFault(78, 'the database schema does not match this version; start the service of this version first')
     return await work(sql)
   } catch (error) {
     throw faultOf(error)

@@ -60,7 +60,7 @@ export async function walletsOnKubernetes(config: Config, kubernetes: Kubernetes
       if (begun && !isNewest && begun.digest !== (await digest(wallet)))
         throw new StartFault(
           78,
-          `the adoption of this wallet as ${begun.nodeId} was already begun with other data; repeat it with that directory. If this one is newer because the wallet has run since, add --newest`,
+          `the adoption of this wallet as ${begun.nodeId} was already begun with other data; repeat it with the directory used then. If this directory is newer because the wallet has run since, add --newest`,
         )
       return begun?.nodeId
     },

@@ -130,7 +130,10 @@ export class Payments {
     if (!node || node.isDeleted || node.accountId !== call.accountId) throw noSuchNode()
     const { address } = node
     if (!node.isReady || !address)
-      throw new Problem('payment_service_unavailable', 'The node is not ready. Only a ready node can receive payments.')
+      throw new Problem(
+        'payment_service_unavailable',
+        'The node is not ready to receive payments. Start it, or wait until it is ready.',
+      )
     return { ...node, address }
   }
 

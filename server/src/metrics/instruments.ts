@@ -41,10 +41,10 @@ export function createInstruments(registry: Registry) {
     waiting: gauge('store_waiting', 'Statements that wait for a connection'),
     maxConnections: gauge('store_connections_max', 'How many connections this process may open'),
     nodes: gauge('nodes', 'Nodes that are not deleted', 'status', 'phase'),
-    reconcileLag: gauge('reconcile_lag_seconds', 'How long the node that is overdue most has waited for its check'),
+    reconcileLag: gauge('reconcile_lag_seconds', 'How long the most overdue node has waited for its check'),
     eventLag: gauge('event_lag_seconds', 'How long the oldest event has waited to be added to the feed'),
     deliveries: gauge('webhook_deliveries_waiting', 'Events that have not arrived at an enabled webhook yet'),
-    deliveryAge: gauge('webhook_delivery_age_seconds', 'How long the oldest of them has been waiting'),
+    deliveryAge: gauge('webhook_delivery_age_seconds', 'How long the oldest event waiting for a webhook has been waiting'),
     ledger: gauge('ledger_sat', 'Sum of all credit entries', 'kind'),
   }
 }

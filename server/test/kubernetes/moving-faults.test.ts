@@ -210,7 +210,7 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
       renameSync(join(volume, name), join(volume, name.replace(/\.[0-9a-f]{6}\.db/, '.ffffff.db')))
     const directory = newPath()
     const outcome = await release(node.id, directory)
-    expect(outcome).toEqual(refusal(`the data of ${node.id} is not that of its wallet`, 1))
+    expect(outcome).toEqual(refusal(`the data of ${node.id} is not a valid wallet`, 1))
     expect(outcome.stderr).toContain('stays released, and its data here is kept. Repeat this command.')
     expect(readdirSync(join(directory, '..')).includes('released')).toBe(false)
     expect(await sql`SELECT 1 FROM nodes WHERE id = ${node.id} AND exported_at IS NULL`).toHaveLength(1)

@@ -52,7 +52,9 @@ test('reliability 22: a backup made while the service runs restores accounts, ke
   expect(backup).toEqual({
     code: 0,
     stdout: '',
-    stderr: expect.stringMatching(/^Backup written to .+: \d accounts, \d nodes, 2 payments\.\nTHE MASTER KEY IS NOT IN IT/),
+    stderr: expect.stringMatching(
+      /^Backup written to .+: \d accounts, \d nodes, 2 payments\.\nTHE BACKUP DOES NOT CONTAIN THE MASTER KEY/,
+    ),
   })
   expect(backup.stderr).toContain(join(server.dataDir, 'master.key'))
   expect(statSync(file).mode & 0o777).toBe(0o600)

@@ -166,7 +166,7 @@ export const DOWN = { error: { code: 'payment_service_unavailable', message: 'Th
 export const UNKNOWN = {
   error: {
     code: 'payment_service_unavailable',
-    message: 'The node gave no valid response. It may have carried out the request: look at its payments before you repeat one.',
+    message: 'The node returned no valid response. It may have carried out the request: check its payments before you repeat it.',
     reason: 'outcome_unknown',
   },
 }

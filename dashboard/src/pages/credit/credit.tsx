@@ -33,7 +33,7 @@ export function CreditPage() {
           {summary.canTopUp ? (
             <TopUpPanel me={me} credit={summary} entries={entries} />
           ) : (
-            <p className="note">This service does not sell credit. Ask the operator for some.</p>
+            <p className="note">This service does not sell credit. Ask the operator to add credit.</p>
           )}
           <UsagePanel me={me} />
           <Ledger

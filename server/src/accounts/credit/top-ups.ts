@@ -73,7 +73,7 @@ export class TopUps {
     const { sql, config, network } = this.#deps
     const deadline = performance.now() + timeoutMs
     const treasury = await this.#treasury()
-    if (!treasury) throw new Problem('not_found', 'This service does not sell credit. Ask the operator for some.')
+    if (!treasury) throw new Problem('not_found', 'This service does not sell credit. Ask the operator to add credit.')
     const { nodeId } = treasury
     const { open, same } = await openTopUps(sql, { accountId, nodeId, amountSat }, LONG_ENOUGH_SECONDS)
     if (same) return same

@@ -128,10 +128,10 @@ export class Keys {
     if (!isExpired && previousSecretUntil !== null)
       throw new Problem(
         'bad_request',
-        'The key was rotated before, and its earlier secret still works. Another rotation would stop that secret at once. If programs may still use it, create another key instead; otherwise repeat this with "endOverlap": true.',
+        'The key was rotated before, and its earlier secret still works. Another rotation would stop that secret at once. If programs may still use it, create another key instead; otherwise repeat the request with "endOverlap": true.',
         { details: { reason: 'overlap_running', previousSecretUntil } },
       )
-    throw new Problem('bad_request', 'The key has expired. Change when it expires first, or create another key.')
+    throw new Problem('bad_request', 'The key has expired. Set a later expiry first, or create another key.')
   }
 
   async revoke(call: Call, keyId: string): Promise<void> {
@@ -148,7 +148,7 @@ export class Keys {
     return key
   }
 
-  /** After keys were revoked together with their account. Other processes are notified by the store. */
+  /** Call this after keys were revoked together with their account. The store notifies other processes. */
   forgetCached(): void {
     this.#forget()
   }

@@ -117,7 +117,7 @@ export class Settings {
     await this.#confirm(client, person, password)
     const outcome = await closeAccount(sql, { accountId: person.accountId, personId: person.userId, name })
     forgetKeys()
-    if (outcome === 'other name') throw new Problem('bad_request', 'The name is not the name of this account.')
+    if (outcome === 'other name') throw new Problem('bad_request', 'This is not the name of the account. Enter the name exactly.')
     if (outcome === 'closed') return
     // A node or a top-up was created since the check above, and may be gone again by now.
     await this.#requireDeletable(person)
@@ -180,7 +180,7 @@ export class Settings {
 }
 
 export const WRONG_CODE =
-  'The code is incorrect, has expired or was already used. Wait for the next one in your authenticator app, and check that the clock of your phone is right.'
+  'The code is incorrect, has expired or was already used. Wait for the next one in your authenticator app, and check that your phone’s clock is correct.'
 
 const dateOf = (seconds: number): string => `${new Date(seconds * 1000).toISOString().replace('T', ' ').slice(0, 16)} UTC`
 

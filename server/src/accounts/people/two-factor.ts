@@ -134,7 +134,7 @@ function sealTotp(master: MasterKey, personId: string, secret: Buffer): SealedTo
 
 function openTotp(masterKeys: readonly MasterKey[], personId: string, { keyId, secret }: SealedTotp): Buffer {
   const master = masterKeys.find(({ id }) => id === keyId)
-  if (!master) throw new Error('the master key of a two-factor secret was not given')
+  if (!master) throw new Error('a two-factor secret is sealed with an unknown master key; set MASTER_KEY_PREVIOUS')
   return open(derivedKey(master, PURPOSE), contextOf(personId), secret)
 }
 

@@ -19,7 +19,7 @@ const WRITE_EVERY_MS = 1_000
 /** What one process keeps in memory until the next write. */
 const MOST_WAITING = 2_000
 const DAY_MS = 86_400_000
-const FEWER_FILTERS = 'Choose another filter, or fewer of them.'
+const FEWER_FILTERS = 'Choose another filter, or fewer filters.'
 export const USAGE_DAYS = 30
 
 export type LogEntry = Omit<RequestRow, 'atMs'>

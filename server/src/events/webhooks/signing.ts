@@ -14,7 +14,7 @@ const contextOf = ({ accountId, webhookId }: WebhookIds): string => `${accountId
 
 export const newSecret = (): Buffer => randomBytes(SECRET_BYTES)
 
-/** As Standard Webhooks writes a secret. */
+/** The secret in the format of Standard Webhooks. */
 export const secretText = (secret: Buffer): string => `whsec_${secret.toString('base64')}`
 
 export function sealSecret(master: MasterKey, ids: WebhookIds, secret: Buffer): SealedSecret {
@@ -23,7 +23,7 @@ export function sealSecret(master: MasterKey, ids: WebhookIds, secret: Buffer): 
 
 export function openSecret(masterKeys: readonly MasterKey[], ids: WebhookIds, { keyId, secret }: SealedSecret): Buffer {
   const master = masterKeys.find(({ id }) => id === keyId)
-  if (!master) throw new Error('the master key of a webhook’s secret was not given')
+  if (!master) throw new Error('a webhook’s secret is sealed with an unknown master key; set MASTER_KEY_PREVIOUS')
   return open(derivedKey(master, PURPOSE), contextOf(ids), secret)
 }
 

@@ -15,7 +15,8 @@ export function operatorSessionRoutes({ config, operatorSessions: sessions, sign
       return { isConfigured: sessions !== undefined, isSignedIn: session !== undefined, expiresAt: session?.expiresAt ?? null }
     })
     addRoute(app, startOperatorSession, async (request, reply) => {
-      if (!sessions) throw new Problem('not_found', 'This service has no operator token, so nobody can sign in here.')
+      if (!sessions)
+        throw new Problem('not_found', 'This service has no operator token. Set OPERATOR_TOKEN to enable this sign-in.')
       // Counted per address only: otherwise strangers could lock the operator out. The token is too long to guess, even from many
       // addresses.
       const who = `operator ${addressOf(request)}`

@@ -57,8 +57,8 @@ const WebAuthn = Type.Object(
 const WRONG_PASSKEY = ['PASSKEY_NOT_FOUND', 'AUTHENTICATION_FAILED']
 const SENTENCES: Record<string, string> = {
   CHALLENGE_NOT_FOUND: 'This took too long. Start again.',
-  YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'This was started by someone else. Start again.',
-  FAILED_TO_VERIFY_REGISTRATION: 'This passkey could not be verified.',
+  YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'A different person started this registration. Start again.',
+  FAILED_TO_VERIFY_REGISTRATION: 'This passkey could not be verified. Try again.',
   CREDENTIAL_ACCOUNT_NOT_FOUND: 'This account has no password yet.',
 }
 

@@ -114,7 +114,9 @@ export function problemOf(thrown: unknown, request: { id: string; log: Logger; m
       return new Problem('bad_request', 'Content-Length does not match the length of the body.')
   }
   request.log.error({ err: error }, 'internal error')
-  return new Problem('internal_error', 'Something went wrong on our side.', { details: { requestId: request.id } })
+  return new Problem('internal_error', 'An internal error occurred. Quote error.requestId when you report it.', {
+    details: { requestId: request.id },
+  })
 }
 
 /** Describes which field is invalid, and why. */

@@ -35,7 +35,10 @@ export function requireKnownHost(config: Config): (request: IncomingMessage, rou
   }
   return ({ headers, rawHeaders }, route) => {
     if (headers.host !== undefined && isKnown(headers.host, route) && hostLines(rawHeaders) === 1) return undefined
-    return new Problem('misdirected_request', 'This service is not configured for this host name.')
+    return new Problem(
+      'misdirected_request',
+      'This service is not configured for this host name. Use the host of PUBLIC_URL, or add this name to ALLOWED_HOSTS.',
+    )
   }
 }
 

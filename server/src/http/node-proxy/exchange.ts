@@ -18,7 +18,7 @@ export const nodeDown = (why: string): Problem =>
 const noAnswer = (why: string): Problem =>
   new Problem(
     'payment_service_unavailable',
-    'The node gave no valid response. It may have carried out the request: look at its payments before you repeat one.',
+    'The node returned no valid response. It may have carried out the request: check its payments before you repeat it.',
     { cause: why, details: { reason: 'outcome_unknown' } },
   )
 

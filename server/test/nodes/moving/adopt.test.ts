@@ -235,7 +235,11 @@ describe('C70: refused with one line, and nothing changes', () => {
       'is not one of those',
       (directory) => [directory, '--account', owner.accountId, '--version', '0.9.0'],
     ],
-    ['no account', '--account: is required, because this wallet was never here', (directory) => [directory, ...VERSION]],
+    [
+      'no account',
+      '--account: is required, because this wallet was never part of this installation',
+      (directory) => [directory, ...VERSION],
+    ],
     ['an unknown account', 'no such account', (directory) => [directory, '--account', 'acct_00000000000000000000', ...VERSION]],
     ['an unknown option', 'usage: adopt', (directory) => [directory, '--account', owner.accountId, ...VERSION, '--force']],
     [
@@ -338,7 +342,7 @@ test('C70: settings that nodes do not have are named, and missing passwords are 
     'http-password=kept-from-before\nwebhook=https://shop.example/paid\nmax-mining-fee=7000\n',
   )
   const outcome = await adopt(yard, directory, owner, ...VERSION)
-  expect(outcome.stderr).toContain('not kept, because nodes do not have them: webhook, max-mining-fee.\n')
+  expect(outcome.stderr).toContain('not kept, because nodes do not support them: webhook, max-mining-fee.\n')
   expect(outcome.stderr).not.toContain('shop.example')
   const id = idOf(outcome)
   await yard.expectOk(asOwner('POST', `/${id}/start`))
