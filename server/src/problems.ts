@@ -43,8 +43,10 @@ export const noSuchAccount = (): Problem => new Problem('not_found', 'There is n
 
 export const noSuchNode = (): Problem => new Problem('node_not_found', 'There is no such node.')
 
-export const badCursor = (): Problem =>
-  new Problem('bad_request', 'The query parameter "cursor" must be the nextCursor of an earlier page.')
+export const badCursor = (parameter: 'cursor' | 'after' = 'cursor'): Problem => {
+  const of = parameter === 'cursor' ? 'nextCursor' : 'previousCursor'
+  return new Problem('bad_request', `The query parameter "${parameter}" must be the ${of} of an earlier page.`)
+}
 
 export const emailTaken = (): Problem =>
   new Problem('bad_request', 'An account with this email address already exists.', { details: { reason: 'email_taken' } })

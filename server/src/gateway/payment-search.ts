@@ -43,7 +43,8 @@ export class PaymentSearch {
   }
 
   async list(call: Call, { limit = PAGE_SIZE, cursor, after, ...params }: SearchParams): Promise<SearchPage> {
-    for (const place of [cursor, after]) if (place !== undefined && !isId('pay', place)) throw badCursor()
+    if (cursor !== undefined && !isId('pay', cursor)) throw badCursor()
+    if (after !== undefined && !isId('pay', after)) throw badCursor('after')
     const selection = selectionOf(params)
     if (!selection) return { payments: [], nextCursor: null, previousCursor: null }
     // One extra row shows whether there is another page.

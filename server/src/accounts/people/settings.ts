@@ -198,5 +198,5 @@ function explanationOf({ existing, retained, dueAt, topUpUntil }: NodesLeft & Mo
   if (dueAt === null)
     return `${nodes} still being handed over to another installation. The account can be deleted ${days} after that is done.`
   if (dueAt < now) return `${nodes} about to be removed. If this does not change within a day, ask the operator.`
-  return `${nodes} kept until ${dateOf(dueAt)}, in case of money in the wallet. The account can be deleted after that.`
+  return `${nodes} kept until ${dateOf(dueAt)}, in case ${retained === 1 ? 'it holds' : 'they hold'} money. The account can be deleted after that.`
 }

@@ -26,6 +26,8 @@ export async function sendOnce(guard: AddressGuard, sent: SentRequest, stop: Abo
     ...result,
   })
   try {
+    // A signal that is already aborted emits no event, which `beforeAbort` would wait for.
+    deadline.throwIfAborted()
     const url = guard.checkUrl(sent.url)
     const addresses = await beforeAbort(guard.addressesOf(url), deadline)
     const response = await post(url, addresses, sent, deadline)

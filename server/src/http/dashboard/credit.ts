@@ -2,9 +2,9 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { listActivitySubjects, listOwnActivity } from '../../../../contract/src/dashboard/activity.ts'
 import { createTopUp, exportLedger, getCredit, getCreditUsage, getTopUp } from '../../../../contract/src/dashboard/credit.ts'
-import { badCursor } from '../../problems.ts'
 import type { RouteDeps } from '../deps.ts'
 import { addRoute } from '../route.ts'
+import { numberIn, paged } from './calls.ts'
 
 const PAGE = 50
 
@@ -22,10 +22,8 @@ export function dashboardCreditRoutes({ accounts, credit, topUps }: RouteDeps) {
 
     addRoute(app, getCredit, async ({ person, query: { cursor, ...filter } }) => {
       const ledger = await credit.ledger(person.accountId, numberIn(cursor), PAGE + 1, filter)
-      // One extra row shows whether there is a next page.
-      const entries = ledger.entries.slice(0, PAGE)
-      const nextCursor = ledger.entries.length > PAGE ? String(entries.at(-1)?.id) : null
-      return { ...ledger.summary, unposted: ledger.unposted, matching: ledger.matching, entries, nextCursor }
+      const { summary, unposted, matching, entries } = ledger
+      return { ...summary, unposted, matching, ...paged('entries', entries, PAGE) }
     })
     addRoute(app, getCreditUsage, async ({ person, query }) => credit.usage(person.accountId, query.from))
     addRoute(app, exportLedger, async ({ person }, reply) =>
@@ -39,11 +37,4 @@ export function dashboardCreditRoutes({ accounts, credit, topUps }: RouteDeps) {
     addRoute(app, createTopUp, async ({ person, body }) => topUps.create(person.accountId, body.amountSat))
     addRoute(app, getTopUp, async ({ person, params }) => topUps.find(person.accountId, params.paymentHash))
   }
-}
-
-/** Pages continue from the id of the last row: rows that are added meanwhile do not cause others to be repeated or skipped. */
-function numberIn(cursor: string | undefined): number | undefined {
-  if (cursor === undefined) return undefined
-  if (!/^[1-9]\d{0,14}$/.test(cursor)) throw badCursor()
-  return Number(cursor)
 }
