@@ -28,9 +28,9 @@ export type Adoption = {
 }
 
 /**
- * Returns the node's id if this installation has already adopted the wallet, and undefined if it may adopt it. Otherwise throws: a seed that
- * had a node here is accepted again only from a directory that descends from the last release. Any other has older channel data, which can
- * lose money.
+ * Returns the node's id if this installation has already adopted the wallet, and undefined if it may adopt it. Otherwise throws: a seed
+ * that had a node here is accepted again only from a directory that descends from the last release. Any other has older channel data, which
+ * can lose money.
  */
 export async function findAdopted(sql: Sql, { accountId, wallet }: Adoption): Promise<string | undefined> {
   const known = await findWallet(sql, wallet.lightningId)

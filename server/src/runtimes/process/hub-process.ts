@@ -12,7 +12,6 @@ import { daemonIn, localAddress } from './address.ts'
 import type { Daemon } from './daemon.ts'
 import { HUB_PORTS, type Places } from './places.ts'
 
-/** Below the port range of nodes. */
 const HUB = 'hub'
 /** Only for a hub that hangs: one that exits is noticed at once. */
 const START_TIMEOUT_MS = 60_000
@@ -131,5 +130,5 @@ export class HubProcess {
   }
 }
 
-/** Reads a number that an earlier version stored in a file of its own. */
+/** Reads a number that an earlier version stored in a separate file. */
 const numberIn = (path: string): number | null => (existsSync(path) ? Number(readFileSync(path, 'utf8')) : null)
