@@ -37,7 +37,7 @@ export async function noteSession(sql: Sql, sessionId: string, address: string, 
     WHERE id = ${sessionId} AND (last_seen_at IS NULL OR last_seen_at < now() - ${everySeconds} * interval '1 second')`
 }
 
-/** The lock makes two removals one after the other: each alone would leave the other passkey as a way in. */
+/** The lock makes concurrent removals run one after the other. Otherwise, each could count on the passkey that the other removes. */
 export async function removePasskey(
   database: Database,
   personId: string,
