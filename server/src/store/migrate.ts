@@ -57,7 +57,7 @@ export async function migrate(database: Database, migrations = readMigrations())
   })
 }
 
-/** Polls: an instance that waited inside a statement would hold a snapshot, and one that builds an index would wait for its end. */
+/** Polls: a statement that waits holds a snapshot, and an instance that builds an index concurrently waits for all older snapshots. */
 async function takeLock(sql: Sql): Promise<void> {
   for (;;) {
     const [row] = await sql<{ isMine: boolean }[]>`SELECT pg_try_advisory_lock(${LOCK}) AS "isMine"`

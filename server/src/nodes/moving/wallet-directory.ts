@@ -122,7 +122,7 @@ export function markMoved({ path, opened, owner, seed }: WalletDirectory, target
   }
 }
 
-/** `-shm` is left out: SQLite builds it anew. */
+/** `-shm` is left out: SQLite rebuilds it. */
 function databaseFilesIn(names: string[], network: Network, lightningId: string): string[] {
   const databases = CHAINS[network].map((chain) => `phoenix.${chain}.${lightningId.slice(0, 6)}.db`)
   const present = databases.filter((name) => names.includes(name))
@@ -146,7 +146,7 @@ function openDirectory(given: string): OpenDirectory {
   return { path, opened: `/proc/self/fd/${descriptor}`, dev: String(stat.dev), ino: String(stat.ino), owner }
 }
 
-/** phoenixd creates neither links nor special files, so one in its directory may be an attempt to trick us. */
+/** phoenixd creates neither links nor special files, so one in its directory may be an attack. */
 function namesIn({ path, opened }: OpenDirectory): string[] {
   const entries = readdirSync(opened, { withFileTypes: true })
   const odd = entries.find((entry) => !entry.isFile() && !entry.isDirectory())

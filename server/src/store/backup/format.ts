@@ -7,7 +7,7 @@ export type Head = {
   boltyardBackup: 1
   /** The last migration of the database it was made from. */
   schema: number
-  /** All that had run: one with a lower number may not have. Absent in earlier backups, for which all up to `schema` had run. */
+  /** All migrations that had run: a lower number may be missing. Absent in earlier backups, where all up to `schema` had run. */
   migrations?: number[]
   /** An ISO 8601 time. */
   createdAt: string

@@ -22,7 +22,7 @@ export async function endSession(sql: Sql, personId: string, sessionId: string):
   return rows.length > 0
 }
 
-/** The session began with a passkey a few minutes ago, so whoever uses it has just proven to be its owner. */
+/** The session began with a passkey a few minutes ago, so its user has just proven to be the owner. */
 export async function hasUsedPasskey(sql: Sql, sessionId: string, withinSeconds: number): Promise<boolean> {
   const [row] = await sql`
     SELECT 1 FROM people_sessions

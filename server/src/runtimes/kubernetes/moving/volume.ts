@@ -12,7 +12,7 @@ const POLL_MS = 300
 /** A machine may have to pull the image first. */
 const OPEN_TIMEOUT_MS = 300_000
 const CLOSE_TIMEOUT_MS = 60_000
-const CANNOT_BE_REACHED = `its pod runs but cannot be reached on port ${PORT}; run this in a pod of the service: the NetworkPolicy of the nodes allows no other`
+const CANNOT_BE_REACHED = `its pod runs but cannot be reached on port ${PORT}; run the command in a pod of the service: the NetworkPolicy of the nodes allows no other`
 
 /** Runs a program beside a node's volume while `work` moves files. Nothing has the volume open before and after. */
 export async function withVolume<T>(

@@ -133,8 +133,8 @@ export class KubernetesWallets {
   }
 
   /**
-   * A replica that was paused in the middle of a start may go on now. It creates the StatefulSet only if there is none, and changes it only if
-   * nobody else has.
+   * A replica that was paused in the middle of a start may continue now. It creates the StatefulSet only if there is none, and changes it
+   * only if it has not changed, so what is created or changed here stops that replica.
    */
   async #fenceLateStart(nodeId: string, releaseId: string, { run, version }: LastRun): Promise<void> {
     const { client, place } = this.#objects
@@ -188,7 +188,6 @@ async function untilUnchanged(change: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Identifies the content of a wallet. */
 export const digestOf = (files: FileDigest[]): string =>
   createHash('sha256')
     .update(JSON.stringify([...files].sort((a, b) => (a.name < b.name ? -1 : 1)).map(({ name, sha256 }) => [name, sha256])))
