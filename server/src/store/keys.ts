@@ -152,8 +152,8 @@ export async function revokeKey(sql: Sql, key: KeyName): Promise<boolean> {
 /**
  * One statement, so that after a crash either the old secret or both are valid as promised. A key never has more than two valid secrets, so
  * one that still overlaps from an earlier rotation stops working. If the response to that rotation was lost, the owner knows only this
- * overlapping one, so it stops only with `endOverlap` or without a new overlap. Undefined: no such key in this account, the key has expired,
- * or an earlier overlap has not ended.
+ * overlapping one, so it stops only with `endOverlap` or without a new overlap. Undefined: no such key in this account, the key has
+ * expired, or an earlier overlap has not ended.
  */
 export async function rotateKey(
   sql: Sql,

@@ -47,7 +47,8 @@ export class HubProcess {
     chmodSync(daemon.directory, 0o700)
     places.adopt(HUB, { port: numberIn(join(daemon.state, 'port')), uid: numberIn(join(daemon.state, 'uid')) })
     const user = places.user(HUB)
-    if (user === 'none left') throw new StartFault(78, 'NODE_UID_RANGE: all user ids in the range are in use')
+    if (user === 'none left')
+      throw new StartFault(78, 'NODE_UID_RANGE: all user ids in the range are in use; choose a larger range')
     const known = places.known(HUB)?.port ?? undefined
     let hub: HubProcess
     for (let attempt = 1; ; attempt++) {
