@@ -44,7 +44,7 @@ export class NoCredit extends Problem {
       'insufficient_credit',
       nodes === 1
         ? `The account’s credit does not cover one node for one day (${priceSatPerDay} sat).`
-        : `The account’s credit does not cover ${nodes} nodes for one day (${priceSatPerDay} sat each): those that are running, and this one.`,
+        : `The account’s credit does not cover ${nodes} nodes for one day (${priceSatPerDay} sat each): this one and those already running.`,
     )
     this.missingMsat = missingMsat
   }

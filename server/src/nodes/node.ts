@@ -82,7 +82,7 @@ const FAST_POLLING_MS = 10_000
 
 export type Deadlines = {
   provisionMs: number
-  /** When a node that runs as it should is asked again. A hung process sends no notification. */
+  /** After how long a healthy node is observed again. A hung process sends no notification. */
   recheckMs: number
 }
 
@@ -205,8 +205,8 @@ function whenComingUp(facts: Facts, observed: ComingUp, history: History, deadli
   const slowMs = observed.phase === 'unreachable' ? UNREACHABLE_RECHECK_MS : SLOW_POLL_MS
   const recheckMs = waitedMs < FAST_POLLING_MS ? POLL_MS : slowMs
   if (!isOverdue(facts, history, deadlines, nowMs)) return { step: 'none', history, recheckMs }
-  // An update that hangs before it waits for its peer has failed. While it waits for the peer, cannot be reached, or right after its start,
-  // we cannot tell, so it is left alone.
+  // If the new version hangs before it waits for its peer, the update has failed. While it waits for its peer, is unreachable or has just
+  // started, that is not certain, so it is left alone.
   const isYoung = nowMs - (history.startedAtMs ?? nowMs) < FAST_POLLING_MS
   if (canRollBack(facts, history)) {
     if (observed.phase === 'starting') return { step: isYoung ? 'none' : 'kill', history, recheckMs: SLOW_POLL_MS }

@@ -40,7 +40,6 @@ export type NodeView = {
   operation: OperationKind | null
   /** As of the last time its channels were online. */
   hasFunds: boolean
-  /** A newer version of its software is available. */
   updateAvailable: boolean
   /** The node is ready but did not respond to the last check. */
   isSilent: boolean

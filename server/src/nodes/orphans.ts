@@ -3,7 +3,7 @@ import type { Sql } from '../store/db.ts'
 import { unknownNodes } from '../store/nodes/nodes.ts'
 
 const EVERY_MS = 3_600_000
-/** The first time, the runtime must have seen the cluster. */
+/** Leaves the runtime time to list the cluster's objects before the first pass. */
 const FIRST_MS = 60_000
 /** A younger object may belong to a node that is being created or purged right now. */
 const MIN_AGE_MS = 3_600_000
@@ -17,8 +17,8 @@ export type OrphansDeps = {
 }
 
 /**
- * Reports nodes that exist where nodes run but not in the database, as after the restore of an older backup. It only reports: they may hold
- * money, so a person must decide what happens to them.
+ * Reports nodes that the cluster has but the database does not, as after the restore of an older backup. It only reports them, because they
+ * may hold money, so a person must decide what happens to them.
  */
 export class Orphans {
   readonly #deps: OrphansDeps

@@ -24,7 +24,7 @@ import { specOf } from './node-spec.ts'
 import { CannotStart, type NodeMaterial, type Observation, type Runtime, TryAgain } from './runtime.ts'
 
 const AT_ONCE = 16
-/** A node that has not answered after this long no longer counts as one of them: waiting costs nothing, and others must not wait too. */
+/** A node that has not answered after this long no longer counts towards AT_ONCE: waiting costs nothing, and must not delay others. */
 const PATIENCE_MS = 200
 /** Longer pauses are shortened at random by up to a half, so that the checks of many nodes spread out. */
 const SPREAD_FROM_MS = 60_000
@@ -54,7 +54,7 @@ export class Reconciler {
   readonly #deps: ReconcilerDeps
   readonly #owner = crypto.randomUUID()
   readonly #busy = new Map<string, Promise<void>>()
-  /** Those of the busy ones whose node has not answered for a while. */
+  /** The ids in `#busy` of nodes that have not answered for a while. */
   readonly #waiting = new Set<string>()
   readonly #deadlines: Deadlines
   #timer: NodeJS.Timeout | undefined
@@ -108,7 +108,7 @@ export class Reconciler {
           .run({}, () => this.#measured(node))
           .finally(() => {
             if (this.#busy.get(node.id) === work) this.#busy.delete(node.id)
-            // Several at a time, because each look is a statement.
+            // Not for every free place, because each look is a query.
             if (this.#isMoreDue && this.#freePlaces >= AT_ONCE / 2) this.wake()
           })
         this.#busy.set(node.id, work)
@@ -187,7 +187,7 @@ export class Reconciler {
     return finished
   }
 
-  /** A node that does not answer, or cannot be reached, takes seconds. With hundreds of them, nodes that do answer would wait for minutes. */
+  /** An observation takes seconds if the node does not answer. With hundreds of such nodes, the others would wait for minutes. */
   async #observe(node: NodeRow): Promise<Observation> {
     const timer = setTimeout(() => {
       if (this.#waiting.size >= this.#deps.runtime.silentAtOnce) return

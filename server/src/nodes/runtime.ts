@@ -74,18 +74,18 @@ export interface Runtime {
    */
   readLog?(nodeId: string, maxBytes: number): Promise<string | undefined>
   /**
-   * Reports nodes that exited, or that changed in another way that the next observation should see, repeatedly until the callback
-   * succeeds. Returns a function that ends the watch.
+   * Reports each node that has exited or changed so that it should be observed again, repeatedly until the callback succeeds. Returns a
+   * function that ends the watch.
    */
   watch(changed: (nodeId: string) => Promise<void>): () => void
   /**
-   * A node that runs as it should is observed again after this long, unless something is reported about it. Short where only a request to
-   * the node can show that it no longer serves.
+   * A healthy node is observed again after this long, unless `watch` reports it earlier. Short where only a request to the node can show
+   * that it no longer serves.
    */
   readonly recheckMs: number
   /**
-   * How many nodes that do not answer are waited for besides the others. None where all share a machine: if it stalls, they would all count
-   * as hung at once.
+   * How many unresponsive nodes are waited for in addition to the usual number. None where all nodes share a machine: if it stalls, they
+   * would all count as hung at once.
    */
   readonly silentAtOnce: number
   /** Versions this runtime can start, oldest first. */

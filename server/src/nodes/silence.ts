@@ -3,7 +3,7 @@ import type { Logger } from '../platform/log.ts'
 /** Requests to a silent node may fail by the thousand. One check per node in this time is enough. */
 const PAUSE_MS = 10_000
 
-/** For a request that a node did not answer: the reconciler checks the node now, and not when its next check is due. */
+/** Called when a node did not answer a request. The reconciler then checks the node immediately. */
 export type ReportSilence = (nodeId: string) => void
 
 export function silenceReporter(wake: (nodeId: string) => Promise<void>, log: Logger): ReportSilence {

@@ -56,11 +56,11 @@ export type NodePayment = {
   gatewayPaymentId: string | null
 }
 
-/** Where anyone can send money, again and again. */
+/** Reusable addresses: anyone can pay to them any number of times. */
 export type NodeReceiving = {
   offer: string | null
   lightningAddress: string | null
-  /** A node has an address once it has a channel. */
+  /** The node has no Lightning address, because it has no channel yet. */
   needsChannel: boolean
 }
 
@@ -185,7 +185,7 @@ export class Wallets {
     return { isPaid, receivedSat: isPaid ? amountSat : 0 }
   }
 
-  /** So that what a page has just shown as received is in the sums, and not only once the node lists it. */
+  /** Includes what a page shows as received in the sums at once, not only after the next regular listing. */
   async #recordReceipts(nodeId: string, payments: WalletPayment[]): Promise<void> {
     const receipts = payments.flatMap(({ direction, isPaid, paymentHash, amountSat, completedAtMs }) =>
       direction === 'in' && isPaid && paymentHash && completedAtMs ? [{ paymentHash, amountSat, completedAtMs }] : [],
@@ -216,20 +216,20 @@ export class Wallets {
     const found = await findOutgoingPayment(address, password, payment.paymentHash, LOOK_TIMEOUT_MS)
     const known = found.answer === 'payment' ? found.payment : undefined
     if (known?.isPaid) {
-      // Without an answer, only the node's clock tells, which may be behind ours.
+      // If the node did not answer, only the time that it recorded can tell, and its clock may be behind ours.
       const isEarlier = sent.answer === 'failed' || known.createdAtMs < startedMs - CLOCK_SKEW_MS
       const outcome = isEarlier ? 'already_sent' : 'sent'
       return { outcome, reason: null, amountSat: known.amountSat, feeSat: Math.floor(known.feeMsat / 1000) }
     }
     if (sent.answer === 'uncertain' && known?.completedAtMs !== undefined && known.createdAtMs >= startedMs)
-      return { ...NOTHING_SENT, outcome: 'failed', reason: 'the node does not say why' }
+      return { ...NOTHING_SENT, outcome: 'failed', reason: 'the node gave no reason' }
     return {
       ...NOTHING_SENT,
       outcome: 'unknown',
       reason:
         sent.answer === 'failed'
           ? sent.reason
-          : 'The node has not said in time whether it was sent. Do not pay again yet: if it was sent, the list of payments will show it.',
+          : 'The node did not respond in time. Do not pay again yet: if the payment was sent, it will appear in the list of payments.',
     }
   }
 

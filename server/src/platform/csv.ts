@@ -7,8 +7,8 @@ export const csvTime = (seconds: number | null): string | null =>
   seconds === null ? null : new Date(seconds * 1000).toISOString()
 
 /**
- * A spreadsheet runs text that begins like a formula, and other people can influence some texts. The apostrophe makes it text. In many
- * countries, spreadsheets split lines at semicolons, so a cell may begin after one, also with the quotes that are part of the text.
+ * Spreadsheets run a cell that begins like a formula, and strangers can influence some texts, so an apostrophe marks such a cell as text.
+ * In many countries, spreadsheets also split lines at semicolons, so a cell may begin after a semicolon or tab, or with a quote in it.
  */
 function quoted(text: string): string {
   const safe = text.replace(/(^|[;\t])("*)(?=[=+\-@])/g, "$1'$2").replace(/^[\t\r]/, "'$&")

@@ -103,7 +103,7 @@ export function generatedSecret(path: string): string {
   if (secret !== undefined) {
     // A truncated file must not become an empty secret, which anyone could guess.
     if (Buffer.from(secret, 'base64').length < SECRET_BYTES)
-      throw new StartFault(78, `${path} does not contain the secret that was written to it`)
+      throw new StartFault(78, `${path} does not contain a complete secret; restore the file from a backup`)
     return secret
   }
   secret = randomBytes(SECRET_BYTES).toString('base64')

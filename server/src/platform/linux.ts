@@ -148,9 +148,9 @@ export function findByEnvironment(uid: number, ...variables: string[]): number |
 }
 
 /**
- * Other processes that have a file of this directory open, under any path and in any container, or have it as the data directory of a
- * Lightning daemon. Only root sees all of them; others see those of their own user. A daemon of the directory's owner that we may not
- * inspect counts.
+ * Other processes that have a file of this directory open, under any path and in any container, or were started with it as PHOENIX_DATADIR.
+ * Only root sees all of them; other users see only their own processes. A daemon of the directory's owner that we may not inspect is
+ * included.
  */
 export function processesUsing(directory: string, knownAs = directory): number[] {
   const owner = statSync(directory).uid
@@ -165,8 +165,9 @@ export function processesUsing(directory: string, knownAs = directory): number[]
 }
 
 /**
- * Lightning daemons of other users, if this one may not see what they have open: one of them may use a directory that was given to us while
- * it ran. Root does not need this: it sees them or, in a container without CAP_SYS_PTRACE, finds those of other nodes everywhere.
+ * Lightning daemons of other users whose open files we may not see. One of them may still use a directory that was given to our user while
+ * the daemon ran. Empty for root: it sees all open files, except in a container without CAP_SYS_PTRACE, where this would always list the
+ * daemons of all other nodes.
  */
 export function hiddenDaemons(): number[] {
   if (process.getuid?.() === 0) return []

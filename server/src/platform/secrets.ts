@@ -10,7 +10,7 @@ export function masterKeyOf(bytes: Buffer): MasterKey {
   return { id: createHash('sha256').update('boltyard master key id').update(bytes).digest('hex').slice(0, 16), bytes }
 }
 
-/** By purpose, of which there are a handful. Every payment needs one, and deriving it takes longer than using it. */
+/** Cached by purpose, because every payment needs a key and deriving it takes longer than using it. There are only a few purposes. */
 const derivedKeys = new WeakMap<MasterKey, Map<string, Buffer>>()
 
 export function derivedKey(master: MasterKey, purpose: string): Buffer {

@@ -22,8 +22,8 @@ const ACTIONS: Record<Exclude<ActivityKind, 'payments'>, string[]> = {
 }
 
 /**
- * Newest first; with `before`, only older entries. Payments are searched apart from everything else: they are most of the log, and the rest has
- * an index of its own. Nodes are looked up only for the rows that are returned, unless they are searched for.
+ * Newest first; with `before`, only older entries. Payments are searched separately: they are most of the log, and all other entries have
+ * their own index. Without a filter by node, the nodes of payments are looked up only for the rows that are returned.
  */
 export async function searchActivity(
   sql: Sql,
@@ -68,7 +68,7 @@ export async function searchActivity(
     ORDER BY found.id DESC`
 }
 
-/** The service acts as itself, and through nodes that report something. */
+/** 'service' stands for the service itself and for nodes, which are the actor of what they report. */
 const byActor = (sql: Sql, actor: string) =>
   actor === 'service'
     ? sql`AND (starts_with(actor, 'node_') OR actor IN ('credit', 'system', 'first run'))`
@@ -83,7 +83,7 @@ const namedKeys = (sql: Sql, accountId: string) => sql`
 const namedPeople = (sql: Sql, accountId: string) => sql`
   SELECT id, email AS name, false AS "isGone" FROM people WHERE account_id = ${accountId}`
 
-/** Names as they are now; the last one of what was deleted or revoked. Only of this account: the node that receives top-ups is another's. */
+/** Current names, or the last name of something deleted. Only of this account: the treasury's node belongs to another account. */
 export async function findNames(sql: Sql, accountId: string, ids: string[]): Promise<Named[]> {
   return sql<Named[]>`
     ${namedNodes(sql, accountId)} AND id = ANY (${ids})

@@ -16,9 +16,9 @@ export type RequestRow = {
 export type UsageRow = { keyId: string; day: string; requests: number; errors: number }
 
 /**
- * The batch of one second. It does not wait for the disk: a crash of PostgreSQL may lose the last moments. Sorted, because two replicas that
- * update overlapping counts in different orders would deadlock. No row is of a later time than the database's, so that one of a process
- * whose clock is ahead does not outlive the others and stop their removal.
+ * Writes the requests of about one second. The commit does not wait for the disk: a crash of PostgreSQL may lose the last moments. Sorted,
+ * because two replicas that update overlapping counts in different orders would deadlock. The time of a row is never later than the
+ * database's time: a row from a clock that is ahead would be kept for longer and block the removal of the rows after it.
  */
 export async function recordRequests(database: Database, rows: RequestRow[], usage: UsageRow[]): Promise<void> {
   const counts = usage.toSorted((a, b) => (`${a.keyId} ${a.day}` < `${b.keyId} ${b.day}` ? -1 : 1))
@@ -90,7 +90,10 @@ export async function listRequests(
 
 export type DayOfUse = { keyId: string; day: string; requests: number; errors: number }
 
-/** Days without requests are left out. `since` is when counting began: before that, nothing is known. After a restore, the counts are older than the table. */
+/**
+ * Days without requests are left out. Nothing is known about the time before `since`: the day of the migration that added the table or, if a
+ * backup was restored into a newer table, the day of the first count.
+ */
 export async function usageOf(
   sql: Sql,
   accountId: string,

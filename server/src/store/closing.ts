@@ -1,7 +1,7 @@
 import type { Database, Sql } from './db.ts'
 import { KEYS_CHANGED } from './keys.ts'
 
-/** The name of every account that was deleted: the former one may be a person's. */
+/** Replaces the name of an account that is deleted, because it may be the name of a person. */
 export const CLOSED_NAME = 'deleted account'
 
 export type NodesLeft = {
@@ -24,11 +24,11 @@ export async function nodesLeft(sql: Sql, accountId: string, retentionDays: numb
 
 export type MoneyLeft = {
   creditSat: number
-  /** Until when an invoice for credit can be paid, or has expired so recently that its payment may not be known yet; null if there is none. */
+  /** When the last invoice for credit expires, or has expired so recently that its payment may not be known yet; null if there is none. */
   topUpUntil: number | null
 }
 
-/** An expired invoice is asked about for minutes. A day bounds that if its node is gone. */
+/** The node is asked about an expired invoice for another hour. If the node is gone, the invoice counts as open for a day. */
 const openTopUp = (sql: Sql, accountId: string) => sql`
   account_id = ${accountId} AND settled_at IS NULL
     AND (expires_at > now() OR (ask_at IS NOT NULL AND expires_at > now() - interval '1 day'))`
@@ -43,8 +43,8 @@ export async function moneyLeft(sql: Sql, accountId: string): Promise<MoneyLeft>
 export type Closing = { accountId: string; personId: string; name: string }
 
 /**
- * Ends every way to use the account, in one transaction. The lock waits for nodes, keys, webhooks and top-ups that are being created, and those
- * that come later find the account closed. What the ledger and the log of payments refer to stays.
+ * Ends every way to use the account, in one transaction. The lock waits for nodes, keys, webhooks and top-ups that are being created; later
+ * attempts to create one find the account closed. Rows that the ledger and the log of payments refer to are kept.
  */
 export async function closeAccount(
   database: Database,

@@ -36,7 +36,7 @@ export const CHORES: Record<string, (sql: Sql, options: ChoreOptions) => Promise
     while (!isStopping() && (await removeDeletedWebhooks(sql, BATCH)) === BATCH);
   },
   'API requests': async (sql, { isStopping }) => {
-    // Until there are none: a row of a clock that was behind makes a batch smaller, and is not the end.
+    // Until none is removed: clocks differ, so rows are not exactly in the order of their times, and a smaller batch need not be the last.
     while (!isStopping() && (await removeOldRequests(sql, BATCH)) > 0);
   },
   'unpaid challenges': async (sql, { isStopping }) => {

@@ -25,8 +25,8 @@ export function indexSteps(name: string, statements: string): IndexStep[] {
 }
 
 /**
- * An index whose building was interrupted is invalid, and is built anew. A valid one is kept, because building it may take longer than a
- * process is given to start. No lock timeout: this waits for others, but nobody waits for it.
+ * An index whose creation was interrupted is invalid, so it is rebuilt. A valid one is kept, because building it may take longer than a
+ * process is given to start. No lock timeout: this waits for others, but others do not wait for it.
  */
 export async function changeIndex(sql: Sql, { verb, index, statement }: IndexStep): Promise<void> {
   await sql.unsafe('SET lock_timeout = 0')

@@ -103,7 +103,7 @@ export type KeyName = { accountId: string; keyId: string; actor: string }
 /** Only the given fields change. `expiresAt` null: never. */
 export type KeyChange = { disabled?: boolean; name?: string; scopes?: Scope[]; expiresAt?: number | null }
 
-/** Undefined: no such key in this account, or it would have expired already. Each kind of change has its own entry in the log. */
+/** Undefined: no such key in this account, or `expiresAt` is in the past. Each kind of change has its own entry in the log. */
 export async function changeKey(
   sql: Sql,
   key: KeyName,
@@ -150,9 +150,10 @@ export async function revokeKey(sql: Sql, key: KeyName): Promise<boolean> {
 }
 
 /**
- * One statement, so that after a crash either the old secret or both are valid as promised. A secret that still overlapped from the rotation
- * before stops working: there are never more than two. After a lost response, that is the one in use, and the current one is known to nobody;
- * so it only stops if the caller says so, or wants no overlap. Undefined: no such key in this account, it has expired, or an overlap runs.
+ * One statement, so that after a crash either the old secret or both are valid as promised. A key never has more than two valid secrets, so
+ * one that still overlaps from an earlier rotation stops working. If the response to that rotation was lost, the owner knows only this
+ * overlapping one, so it stops only with `endOverlap` or without a new overlap. Undefined: no such key in this account, the key has
+ * expired, or an earlier overlap has not ended.
  */
 export async function rotateKey(
   sql: Sql,

@@ -37,8 +37,8 @@ export function readMigrations(): Migration[] {
 }
 
 /**
- * Runs the migrations that have not run, in order, each in its own transaction, under a lock: if two instances start at once, one waits and finds nothing left
- * to do.
+ * Runs the migrations that have not run, in order, each in its own transaction, under a lock: if two instances start at once, one waits and
+ * finds nothing left to do.
  */
 export async function migrate(database: Database, migrations = readMigrations()): Promise<void> {
   await database.session(async (sql) => {
@@ -57,7 +57,7 @@ export async function migrate(database: Database, migrations = readMigrations())
   })
 }
 
-/** Asks again and again: an instance that waits inside a statement has a snapshot, and the one that builds an index waits for its end. */
+/** Polls: a statement that waits holds a snapshot, and an instance that builds an index concurrently waits for all older snapshots. */
 async function takeLock(sql: Sql): Promise<void> {
   for (;;) {
     const [row] = await sql<{ isMine: boolean }[]>`SELECT pg_try_advisory_lock(${LOCK}) AS "isMine"`
@@ -74,7 +74,7 @@ async function applyAll(sql: Sql, migrations: Migration[]): Promise<void> {
     const newest = migrations.at(-1)?.version ?? 0
     throw new StartFault(
       78,
-      `DATABASE_URL: the database was created by a newer version (schema ${Math.max(...unknown)}; this version supports ${newest})`,
+      `DATABASE_URL: the database was used by a newer version (schema ${Math.max(...unknown)}; this version supports ${newest}); run that version`,
     )
   }
   // Not only those above the newest one: branches are merged in any order, so a lower number may come later.
@@ -110,7 +110,10 @@ async function patiently(sql: Sql, name: string, work: (attempt: number) => Prom
       // Building an index may take minutes before it fails for the first time.
       deadline ??= Date.now() + LOCK_PATIENCE_MS
       if (Date.now() > deadline)
-        throw new StartFault(1, `DATABASE_URL: migration ${name} cannot get a lock: its tables are in use`)
+        throw new StartFault(
+          1,
+          `DATABASE_URL: migration ${name} cannot lock its tables; end long transactions that use them, and start again`,
+        )
       await pause(LOCK_PAUSE_MS)
     }
   }

@@ -8,14 +8,14 @@ export type OverviewRow = {
   /** `ready` excludes nodes that did not respond to the last check. `starting` includes those being set up. */
   nodes: { ready: number; silent: number; starting: number; stopped: number; failed: number; total: number }
   recent: ShownPayment[]
-  /** Payments of this time that nobody came back for, or whose delivery failed. Webhooks that fail, or were disabled for it. */
+  /** Payments of this period whose customers did not come back or whose delivery failed; webhooks that fail or were disabled for that. */
   attention: { unclaimedPayments: number; failedDeliveries: number; failingWebhooks: number; disabledWebhooks: number }
   funnel: { issued: number; settled: number; paid: number }
   checklist: { hasNode: boolean; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }
 }
 
 const DAYS = 7
-/** Seven days that begin at midnight in the reader's time zone, after which the clocks may have changed. */
+/** Leaves room for a period of seven days that begins at midnight in the reader's time zone and includes a change of the clocks. */
 const MOST_DAYS = 8
 const RECENT = 6
 const DAY_SECONDS = 86_400

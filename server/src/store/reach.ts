@@ -21,7 +21,7 @@ export async function reachStore(sql: Sql): Promise<void> {
       const { code } = error as { code?: string }
       if (!isStoreDown(error))
         throw new StartFault(78, `DATABASE_URL: the server refused the connection (${code ?? 'unknown reason'})`)
-      if (Date.now() > deadline) throw new StartFault(1, `cannot reach PostgreSQL (${code})`)
+      if (Date.now() > deadline) throw new StartFault(1, `cannot reach PostgreSQL (${code}); check that it is running`)
       await pause(RETRY_MS)
     }
   }

@@ -19,7 +19,7 @@ export class SlowReads {
   readonly #database: Database
   readonly #limits: SlowReadLimits
   readonly #running = new Set<string>()
-  /** Of each account. The account whose turn comes first is first. */
+  /** By account. The account whose turn is next comes first. */
   readonly #waiting = new Map<string, (() => void)[]>()
 
   constructor(database: Database, limits: Partial<SlowReadLimits> = {}) {
@@ -74,7 +74,7 @@ export class SlowReads {
 }
 
 const tookTooLong = (advice: string): Problem =>
-  new Problem('service_unavailable', `This takes too long. ${advice}`, { headers: { 'retry-after': '5' } })
+  new Problem('service_unavailable', `The query took too long. ${advice}`, { headers: { 'retry-after': '5' } })
 
 const tooMany = (): Problem =>
   new Problem('service_unavailable', 'Too many requests of this account are waiting. Try again in a few seconds.', {

@@ -82,7 +82,7 @@ test('C85: a search that takes too long is ended, and does not keep its connecti
     const answer = await ann.send('GET', '/requests?statusClass=5')
     expect([answer.status, answer.json().error.message]).toEqual([
       503,
-      'This takes too long. Choose another filter, or fewer filters.',
+      'The query took too long. Choose another filter, or fewer filters.',
     ])
   })
   expect((await list('?statusClass=5')).requests).toEqual([])

@@ -33,7 +33,7 @@ test('C83: however many searches an account sends at once, they use one connecti
     )
     await eventually(async () => (await isSearching()) > 0, 'a search to wait for the table')
     const first = await Promise.race(sent)
-    expect([first.status, first.json().error.message]).toEqual([503, expect.stringMatching(/takes too long. Narrow it down/)])
+    expect([first.status, first.json().error.message]).toEqual([503, expect.stringMatching(/took too long. Narrow it down/)])
     expect(await isSearching()).toBeLessThanOrEqual(1)
     return sent
   })

@@ -495,7 +495,7 @@ describe('one instance through its life', () => {
       await expectFault(
         new Server({ command: PROCESS, dataDir: server.dataDir }),
         78,
-        new RegExp(`${name}.* does not contain the secret`),
+        new RegExp(`${name}.* does not contain a complete secret`),
       )
       expect(statSync(path).size).toBe(0)
       writeFileSync(path, text)

@@ -3,7 +3,7 @@ import { type Call, ownNode } from '../own-node.ts'
 import type { Runtime } from '../runtime.ts'
 import { withoutSecrets } from './secrets-in-logs.ts'
 
-/** `lines` is null if this process cannot read the log of the node: it runs on another machine, or on Kubernetes. Oldest first. */
+/** Oldest first. `lines` is null if this process cannot read the log: it runs no nodes, or the node is on another host or on Kubernetes. */
 export type NodeLog = { lines: string[] | null; isComplete: boolean }
 
 const MAX_BYTES = 64 * 1024
@@ -28,7 +28,7 @@ export class NodeLogs {
     if (!runtime?.readLog || host !== this.#deps.host) return { lines: null, isComplete: false }
     const text = (await runtime.readLog(id, MAX_BYTES)) ?? ''
     const isCut = Buffer.byteLength(text) >= MAX_BYTES
-    // The first line is only the end of one: without its beginning, a secret in it could not be recognized.
+    // The first line may have lost its beginning, without which a secret in it could not be recognized.
     const whole = isCut ? text.slice(text.indexOf('\n') + 1) : text
     const lines = withoutSecrets(
       whole

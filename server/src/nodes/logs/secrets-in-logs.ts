@@ -1,6 +1,6 @@
 /*
- * Nodes write what others send them, so each expression takes time linear in the text: whatever repeats is bounded, or cannot begin again
- * inside what it has already looked at.
+ * Nodes log text that strangers send them, so every expression must run in linear time: each repetition is bounded, or a match cannot begin
+ * inside text that was already scanned.
  */
 
 /** Passwords, preimages and keys are 64 hex digits or more. So are hashes and ids, but nothing distinguishes them. */
@@ -17,7 +17,7 @@ const WORDS = /(?<![A-Za-z])[a-z]{3,8}(?:[^A-Za-z]{1,6}[a-z]{3,8}){11,}(?![A-Za-
 // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals and browsers interpret them, so they are removed
 const CONTROL = /\u001b\[[0-9;]{0,20}[A-Za-z]|[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 
-/** The machine of the operator: where it has its files, and at which of its ports a node listens. */
+/** These would show how the operator's machine is set up: the paths of its files, and the ports of nodes. */
 const PATH = /(?<![\w./-])\/(?:[\w.@+-]+\/)+[\w.@+-]*/g
 const LOCAL_ADDRESS = /\b(?:https?:\/\/)?(?:127\.0\.0\.1|0\.0\.0\.0|localhost)(?::\d{1,5})?/g
 

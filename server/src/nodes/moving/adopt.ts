@@ -28,9 +28,9 @@ export type Adoption = {
 }
 
 /**
- * Whether this installation may take the wallet: the id of its node if it has adopted it already, otherwise undefined. Every seed that ever
- * had a node here is remembered. It is accepted again only from a directory that descends from the last release here: all others have older
- * channel data, with which money can be lost.
+ * Returns the node's id if this installation has already adopted the wallet, and undefined if it may adopt it. Otherwise throws: a seed
+ * that had a node here is accepted again only from a directory that descends from the last release. Any other has older channel data, which
+ * can lose money.
  */
 export async function findAdopted(sql: Sql, { accountId, wallet }: Adoption): Promise<string | undefined> {
   const known = await findWallet(sql, wallet.lightningId)
@@ -39,7 +39,10 @@ export async function findAdopted(sql: Sql, { accountId, wallet }: Adoption): Pr
   if (known.isReleased) {
     const last = known.releases.at(-1) ?? ''
     if (wallet.manifest?.releases.includes(last)) return undefined
-    throw new StartFault(78, `${wallet.path} is older than the release of ${nodeId}, and old channel data can lose money`)
+    throw new StartFault(
+      78,
+      `${wallet.path} is older than the release of ${nodeId}, and old channel data can lose money; adopt the newest directory`,
+    )
   }
   if (known.isPurged)
     throw new StartFault(78, `${nodeId} had this seed and was deleted for good; recover the funds with the recovery words`)
@@ -49,7 +52,7 @@ export async function findAdopted(sql: Sql, { accountId, wallet }: Adoption): Pr
   return nodeId
 }
 
-/** Called before anything is changed, so that a refusal leaves the wallet where it can be started. */
+/** Called before anything is changed, so that after a refusal the wallet can still be started where it was. */
 export async function checkAdoption({ sql, config, host, versions }: AdoptionDeps, adoption: Adoption): Promise<void> {
   const { accountId, version, name, isStarted } = adoption
   if (!versions.some((one) => sameVersion(one, version)))
@@ -58,7 +61,7 @@ export async function checkAdoption({ sql, config, host, versions }: AdoptionDep
   await sql.begin((transaction) => admitNode(transaction, limitsOf(config, isStarted), accountId, host))
 }
 
-/** The node exists once this commits; its data is in place already. Returns undefined, or the id of the node that another call made. */
+/** The node's data must already be in place. Returns the id of the existing node if a concurrent call has adopted the wallet first. */
 export async function insertAdopted(
   deps: AdoptionDeps,
   nodeId: string,
@@ -74,7 +77,8 @@ export async function insertAdopted(
     await lockWallet(transaction, wallet.lightningId)
     const other = await findAdopted(transaction, adoption)
     if (other !== undefined) return other
-    // A move that has the lock now looks for this node under the same lock, so it either sees it or stops us here.
+    // We may have lost the lock on moves. The process that has it now looks for this node under the same wallet lock: it either finds the
+    // node, or `requireLock` throws here.
     await requireLock()
     await admitNode(transaction, limitsOf(config, isStarted), accountId, host)
     const number = await takeNodeNumber(transaction, accountId)
@@ -101,9 +105,7 @@ const limitsOf = (config: Config, isStarted: boolean) => (isStarted ? config : {
 
 export const autoLiquidityOf = ({ conf }: WalletDirectory): string => conf.autoLiquidity ?? '2m'
 
-/**
- * Beside the channels, everything with which the directory of the node can itself be adopted or released before the node was ever started.
- */
+/** With these files beside the channels, the node's directory can be adopted or released even if the node has never been started. */
 export function textsOf(wallet: WalletDirectory, material: NodeMaterial): Record<string, string> {
   const { manifest } = wallet
   return {
@@ -113,7 +115,7 @@ export function textsOf(wallet: WalletDirectory, material: NodeMaterial): Record
   }
 }
 
-/** Clients keep their passwords. phoenixd, too, generates what is missing. */
+/** Existing passwords stay valid for the wallet's clients. Missing ones are generated, as phoenixd does. */
 export function materialOf({ seed, conf }: WalletDirectory): NodeMaterial {
   const generated = newMaterial()
   return {
@@ -125,7 +127,7 @@ export function materialOf({ seed, conf }: WalletDirectory): NodeMaterial {
   }
 }
 
-/** With a version that has run, so that missing data counts as lost, and is never replaced by an empty wallet. */
+/** Records the version as one that has run, so that missing data counts as lost and is never replaced by an empty wallet. */
 const stateOf = (version: string, isStarted: boolean): InitialState => ({
   status: isStarted ? 'provisioning' : 'stopped',
   desired: { state: isStarted ? 'running' : 'stopped', version, run: 1 },

@@ -12,8 +12,8 @@ export type IdleVolumesDeps = {
 }
 
 /**
- * Closes the volumes that an interrupted `adopt` or `release` has left open. Nobody may repeat it, and an open volume can be neither used nor
- * removed.
+ * Closes the volumes that an interrupted `adopt` or `release` has left open. The command might not be run again, and an open volume can be
+ * neither used nor removed.
  */
 export class IdleVolumes {
   readonly #deps: IdleVolumesDeps
@@ -33,7 +33,7 @@ export class IdleVolumes {
 
   async pass(): Promise<void> {
     const { sql, volumes, log } = this.#deps
-    // Without the lock first: holding it makes a command fail that begins at this moment.
+    // Look without the lock first: a command that begins while we hold the lock fails.
     if ((await volumes.list()).length === 0) return
     await withMovesLocked(sql, async () => {
       for (const nodeId of await volumes.list()) {

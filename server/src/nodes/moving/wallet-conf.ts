@@ -25,7 +25,7 @@ const NOT_KEPT = [
   'electrum-server',
 ]
 
-/** As phoenixd reads it: the name is before the first "=", the value after the last. Nothing of a value is ever shown: it may be a secret. */
+/** Parsed as phoenixd does: the name is before the first "=", the value after the last. Errors never quote a value: it may be a secret. */
 export function parseConf(text: string, refuse: (what: string) => never): WalletConf {
   const values = new Map<string, string>()
   for (const line of text.split(/\r?\n/))
@@ -34,7 +34,8 @@ export function parseConf(text: string, refuse: (what: string) => never): Wallet
   const secret = (name: string): string | undefined => {
     const value = values.get(name)
     if (value === undefined || value === '') return undefined
-    if (!/^[\x21-\x7e]{1,256}$/.test(value)) refuse(`with a ${name} that cannot be sent in a request`)
+    if (!/^[\x21-\x7e]{1,256}$/.test(value))
+      refuse(`with a ${name} that cannot be sent in a request; use up to 256 ASCII characters without spaces`)
     return value.length >= MIN_SECRET_LENGTH
       ? value
       : refuse(`with a ${name} of less than ${MIN_SECRET_LENGTH} characters; change it`)
@@ -44,7 +45,7 @@ export function parseConf(text: string, refuse: (what: string) => never): Wallet
     refuse('with the same password for full and for limited access; change one of them')
   const autoLiquidity = values.get('auto-liquidity')
   if (autoLiquidity !== undefined && !AUTO_LIQUIDITY.includes(autoLiquidity))
-    refuse('with an auto-liquidity that nodes do not have; change it to 2m, 5m or 10m')
+    refuse('with an auto-liquidity that nodes do not support; change it to 2m, 5m or 10m')
   return {
     chain: values.get('chain'),
     autoLiquidity,

@@ -12,9 +12,9 @@ import { parseConf, type WalletConf } from './wallet-conf.ts'
 
 /** phoenixd's data directory with a complete wallet: seed, configuration and channels. */
 export type WalletDirectory = {
-  /** For people. Another directory may be there by now. */
+  /** Only for messages: another directory may be at this path by now. */
   path: string
-  /** A path to the directory that was opened, in this process, wherever it is now. */
+  /** A path that leads this process to the opened directory, even if it has been moved. */
   opened: string
   /** Device and inode: they identify the directory even if it is renamed. */
   dev: string
@@ -27,7 +27,7 @@ export type WalletDirectory = {
   /** The node or the release that the wallet was moved to; undefined: it can still be started here. */
   movedTo: string | undefined
   conf: WalletConf
-  /** The channel database, and what SQLite keeps beside it. Without its log, the database may be hours old. */
+  /** The channel database and the files SQLite keeps beside it. Without the write-ahead log, the database may be hours old. */
   databaseFiles: string[]
   /** Undefined unless a release wrote the directory. */
   manifest: Manifest | undefined
@@ -45,8 +45,8 @@ const NOTICE = /^Boltyard has moved this wallet to (\w+)\./
 const CHAINS: Record<Network, string[]> = { mainnet: ['mainnet'], testnet: ['testnet', 'testnet3'], regtest: ['regtest'] }
 
 /**
- * Reads a directory that nobody vouches for: its owner may have put anything there. Throws with one line for the operator if it is not a
- * complete wallet for this network.
+ * Reads an untrusted directory: its owner may have put anything there. Throws with one line for the operator if it is not a complete wallet
+ * for this network.
  */
 export function openWalletDirectory(given: string, network: Network): WalletDirectory {
   return readWallet(
@@ -97,7 +97,7 @@ function readWallet(directory: OpenDirectory, network: Network): WalletDirectory
   return { ...directory, network, seed, lightningId, movedTo, conf, databaseFiles, manifest }
 }
 
-/** What is in it now: a daemon may have run since it was opened. */
+/** Reads the contents again: a daemon may have run in the directory since it was opened. */
 export function openAgain(known: WalletDirectory): WalletDirectory {
   const wallet = readWallet(known, known.network)
   if (wallet.seed !== known.seed) throw new StartFault(78, `${known.path} has a different seed than a moment ago`)
@@ -105,11 +105,11 @@ export function openAgain(known: WalletDirectory): WalletDirectory {
 }
 
 /**
- * From here on, no daemon starts in this directory. The words are kept beside the notice, before it replaces them. Repeatable: after a crash,
- * the directory has either its seed or the notice.
+ * Afterwards no daemon starts in this directory. The words are written to a second file before the notice replaces them in `seed.dat`, so
+ * after a crash this can be repeated.
  */
 export function markMoved({ path, opened, owner, seed }: WalletDirectory, target: string): void {
-  // Only root may have to give them away.
+  // If we are not root, we are the owner: `openDirectory` has checked it.
   const given = process.getuid?.() === 0 ? owner : undefined
   try {
     writeSecretFile(join(opened, MOVED_SEED), seed, given)
@@ -117,12 +117,12 @@ export function markMoved({ path, opened, owner, seed }: WalletDirectory, target
     writeSecretFile(join(opened, 'seed.dat'), movedNotice(target), given)
     crashpoint('move: no daemon can start')
   } catch (error) {
-    // A wallet that stays where it is could be started again beside its node.
+    // Without the notice, a daemon could be started here while the wallet's node runs.
     throw new StartFault(78, `cannot write to ${path}: ${(error as NodeJS.ErrnoException).code ?? 'unknown reason'}`)
   }
 }
 
-/** `-shm` is left out: SQLite builds it anew. */
+/** `-shm` is left out: SQLite rebuilds it. */
 function databaseFilesIn(names: string[], network: Network, lightningId: string): string[] {
   const databases = CHAINS[network].map((chain) => `phoenix.${chain}.${lightningId.slice(0, 6)}.db`)
   const present = databases.filter((name) => names.includes(name))
@@ -146,17 +146,17 @@ function openDirectory(given: string): OpenDirectory {
   return { path, opened: `/proc/self/fd/${descriptor}`, dev: String(stat.dev), ino: String(stat.ino), owner }
 }
 
-/** Links and special files have no place in phoenixd's directory, so whoever put them there has something in mind. */
+/** phoenixd creates neither links nor special files, so one in its directory may be an attack. */
 function namesIn({ path, opened }: OpenDirectory): string[] {
   const entries = readdirSync(opened, { withFileTypes: true })
   const odd = entries.find((entry) => !entry.isFile() && !entry.isDirectory())
   if (odd) throw new StartFault(78, `${path} contains a link or a special file: ${JSON.stringify(odd.name)}`)
-  // Copied with `kubectl cp` or `scp -r` to a name that existed, the newer wallet is in the older one.
+  // If the target directory already exists, `kubectl cp` and `scp -r` put the newer wallet inside the older one.
   const nested = entries.find((entry) => entry.isDirectory() && existsSync(join(opened, entry.name, 'seed.dat')))
   if (nested)
     throw new StartFault(
       78,
-      `${path} contains another wallet in ${JSON.stringify(nested.name)}; move the newer one out, and adopt that`,
+      `${path} contains another wallet in ${JSON.stringify(nested.name)}; move the newer one out and adopt it`,
     )
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
 }

@@ -7,8 +7,8 @@ export const databaseDigests = ({ opened, databaseFiles }: WalletDirectory): Pro
   Promise.all(databaseFiles.map((name) => digestOfFile(join(opened, name), name)))
 
 /**
- * A copy of a released directory may be incomplete, or a mixture of two. Channels that are hours old look like any others, so the files are
- * compared with what the release has written.
+ * A copy of a released directory may be incomplete, or a mixture of two. Channel data that is hours old looks valid, so the files are
+ * compared with the digests in the manifest.
  */
 export async function requireAsReleased(wallet: WalletDirectory): Promise<void> {
   const { files } = wallet.manifest ?? {}
@@ -18,7 +18,7 @@ export async function requireAsReleased(wallet: WalletDirectory): Promise<void> 
   const names = new Set([...files, ...found].map(({ name }) => name))
   const wrong = [...names].find((name) => shaOf(files, name) !== shaOf(found, name))
   if (wrong === undefined) return
-  const what = shaOf(found, wrong) === undefined ? 'is missing' : 'is not as the release has written it'
+  const what = shaOf(found, wrong) === undefined ? 'is missing' : 'differs from what the release wrote'
   throw new StartFault(
     78,
     `${wallet.path}: ${wrong} ${what}. Copy the released directory again, to a name that does not exist. If phoenixd has run on it since, and you are sure that this copy is the newest, add --newest`,

@@ -22,9 +22,9 @@ export type KubernetesHost = {
   hubDoor: { address: Address; controlToken: () => string } | undefined
   /** How long ago each watch last received anything, by the resource that it watches. */
   staleMs: () => Record<string, number>
-  /** Nodes that have objects older than this; undefined if not all are known. Not in a process that only serves. */
+  /** Nodes that have objects older than this; undefined if not all objects are known. Absent with ROLE=api. */
   nodesSeen: ((minAgeMs: number) => string[] | undefined) | undefined
-  /** Not in a process that only serves. */
+  /** Absent with ROLE=api. */
   openVolumes: OpenVolumes | undefined
   close: () => Promise<void>
 }
@@ -66,7 +66,8 @@ export function openRemoval(kubernetes: KubernetesConfig, installation: string):
 /** For the commands that move wallets. */
 export function openWallets(config: Config, kubernetes: KubernetesConfig, installation: string): KubernetesWallets {
   const { namespace, storageClass, storageSize, walletImage: image } = kubernetes
-  if (image === undefined) throw new StartFault(78, 'WALLET_IMAGE: is required to move wallets; it is the image of this service')
+  if (image === undefined)
+    throw new StartFault(78, 'WALLET_IMAGE: is required to move wallets; set it to the image of this service')
   return new KubernetesWallets({
     objects: new NodeObjects(clientFor(kubernetes), { namespace, installation }),
     storage: { storageClass, storageSize },
@@ -82,7 +83,7 @@ export function openKubernetesHost({ config, kubernetes, installation, passwordO
   const client = clientFor(kubernetes)
   const place = { namespace, installation }
   const pods = new Pods({ client, place, log })
-  // A process that only serves needs the addresses of nodes, and has no right to see more.
+  // A process with ROLE=api needs only the addresses of nodes, and has no right to read more.
   const cache = config.role === 'api' ? undefined : new NodeCache(pods, { client, place, log })
   const confLines = confLinesFor(kubernetes, nodeCallbackUrl)
   const objects = new NodeObjects(client, place)

@@ -96,7 +96,7 @@ export class KubernetesRuntime implements Runtime {
       const annotations = startedAnnotations(node.lightningId)
       await client.create(PATHS.claims(place.namespace), claimOf(place, node.id, claimName, storage, { annotations }))
     } else if (claim.metadata.annotations?.[STARTED] === undefined) {
-      // Before anything can run. A StatefulSet may be lost, and the data must not be taken for that of a node that never ran.
+      // Record this before anything can run: if the StatefulSet is lost later, the node must not be taken for one that never ran.
       const value = { ...claim.metadata.annotations, ...startedAnnotations(node.lightningId) }
       await client.patch(this.#objects.claimPath(claimName), claim, [{ op: 'add', path: '/metadata/annotations', value }])
     }

@@ -34,7 +34,7 @@ export class NodeCache {
     })
   }
 
-  /** Undefined while one of the watches is interrupted, because nobody knows then how old the cached objects are. */
+  /** Undefined while one of the watches is interrupted, because the age of the cached objects is then unknown. */
   view(nodeId: string): SeenNode | undefined {
     if (!this.#isFollowing) return undefined
     const statefulSet = this.#statefulSets.get(nodeName(nodeId))

@@ -91,7 +91,7 @@ export function secretOf(place: Place, nodeId: string, name: string, files: { se
   }
 }
 
-/** A restored cluster or database may have lost everything else that says whose data it is, and that it was used. */
+/** After the restore of a cluster or database, these may be the only record of whose data it is and that a daemon has used it. */
 export const startedAnnotations = (lightningId: string): Record<string, string> => ({ [WALLET]: lightningId, [STARTED]: 'true' })
 
 export type Storage = { storageClass: string | undefined; storageSize: string }

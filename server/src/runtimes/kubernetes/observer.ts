@@ -22,7 +22,7 @@ const EVENTS_AFTER_MS = 5_000
 const PENDING_MS = 5_000
 
 type Observed = Observation['observed']
-/** What a live read showed of a node whose pod had not started, and which versions of its objects that was. */
+/** What a live read showed of a node whose pod had not started, and the versions of the objects that were read. */
 type Pending = { versions: string; readAtMs: number; observed: Observed }
 
 export type ObserverOptions = {

@@ -10,8 +10,8 @@ type Report = (nodeId: string) => Promise<void>
 const REPORT_MS = 500
 
 /**
- * The pods of this installation, as the watch last showed them. Used to find a node's address and to notice that something has happened. It
- * may be out of date, so nothing is stopped, changed or deleted because of it.
+ * The pods of this installation, as the watch last showed them. Used to find a node's address and to notice that something has happened.
+ * They may be out of date, so nothing is stopped, changed or deleted because of them.
  */
 export class Pods {
   readonly cache: ObjectCache<Pod>

@@ -50,7 +50,7 @@ async function snapshotsOf(client: KubernetesClient, place: Place, nodeId: strin
 
 /**
  * The claim is deleted first, and our finalizer is removed second: in the reverse order, a crash in between would leave the claim
- * unprotected. Kubernetes removes a finalizer of its own at the same time, so ours may need more than one try, and the claim is gone a
+ * unprotected. Kubernetes removes its own finalizer at the same time, so ours may need more than one try, and the claim is gone a
  * moment later.
  */
 async function removeClaim(client: KubernetesClient, claim: Stored<Resource>, path: string): Promise<void> {

@@ -34,7 +34,7 @@ export class AdoptedData {
     return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as AdoptionRecord) : undefined
   }
 
-  /** Before the source is changed. */
+  /** Must be called before the source is changed. */
   record(lightningId: string, { path, dev, ino }: Source, nodeId = newId('node')): string {
     const record: AdoptionRecord = { nodeId, source: { path, dev, ino } }
     writeSecretFile(join(this.#records, lightningId), JSON.stringify(record))
@@ -48,7 +48,7 @@ export class AdoptedData {
     return stat !== undefined && String(stat.dev) === dev && String(stat.ino) === ino
   }
 
-  /** The database may have been restored from an older backup, which does not know the node. What it has written since is newer. */
+  /** A database that was restored from an older backup may not know the node. Data that the node has written since then is newer. */
   requireNotRun(nodeId: string): void {
     if (existsSync(join(serviceDirectory(this.#dataDir), nodeId)))
       throw new StartFault(78, `${nodeId} has run since, so its data in ${join(this.#nodes, nodeId)} is newer; adopt that`)
@@ -71,7 +71,7 @@ export class AdoptedData {
     crashpoint('adopt: in place')
   }
 
-  /** Once the node exists. */
+  /** Called once the node exists. */
   forget(lightningId: string): void {
     rmSync(join(this.#records, lightningId), { force: true })
   }

@@ -132,7 +132,7 @@ export class Daemon {
     if (run?.process) signal(run.process, 'SIGKILL')
   }
 
-  /** The data is that of an earlier version again, so what ran last no longer says which version it belongs to. */
+  /** After a restore, the data belongs to this version, not to the version that ran last. */
   recordRestore(version: string): void {
     const run = this.read()
     if (run) this.write({ ...run, restored: version })

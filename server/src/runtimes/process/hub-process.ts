@@ -12,7 +12,6 @@ import { daemonIn, localAddress } from './address.ts'
 import type { Daemon } from './daemon.ts'
 import { HUB_PORTS, type Places } from './places.ts'
 
-/** Below the port range of nodes. */
 const HUB = 'hub'
 /** Only for a hub that hangs: one that exits is noticed at once. */
 const START_TIMEOUT_MS = 60_000
@@ -48,7 +47,8 @@ export class HubProcess {
     chmodSync(daemon.directory, 0o700)
     places.adopt(HUB, { port: numberIn(join(daemon.state, 'port')), uid: numberIn(join(daemon.state, 'uid')) })
     const user = places.user(HUB)
-    if (user === 'none left') throw new StartFault(78, 'NODE_UID_RANGE: all user ids in the range are in use')
+    if (user === 'none left')
+      throw new StartFault(78, 'NODE_UID_RANGE: all user ids in the range are in use; choose a larger range')
     const known = places.known(HUB)?.port ?? undefined
     let hub: HubProcess
     for (let attempt = 1; ; attempt++) {
@@ -131,5 +131,5 @@ export class HubProcess {
   }
 }
 
-/** Reads a number that an earlier version stored in a file of its own. */
+/** Reads a number that an earlier version stored in a separate file. */
 const numberIn = (path: string): number | null => (existsSync(path) ? Number(readFileSync(path, 'utf8')) : null)

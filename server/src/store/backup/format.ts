@@ -7,7 +7,7 @@ export type Head = {
   boltyardBackup: 1
   /** The last migration of the database it was made from. */
   schema: number
-  /** All of them: one with a lower number may have been missing. Earlier backups do not say, and have all up to `schema`. */
+  /** All migrations that had run: a lower number may be missing. Absent in earlier backups, where all up to `schema` had run. */
   migrations?: number[]
   /** An ISO 8601 time. */
   createdAt: string
@@ -24,8 +24,9 @@ export type Totals = {
 export const END_OF_TABLE = '\\.'
 
 /**
- * Tables that are not in a backup. Otherwise, a session or a link that was used or revoked after the backup would work again. The restore
- * fills schema_migrations itself. The log of API requests is large and short-lived. Unlogged tables are left out too, because they only contain counters.
+ * Tables that are not in a backup. If sessions and links were, one that was used or revoked after the backup would work again. The restore
+ * fills schema_migrations itself. The log of API requests is large and short-lived. Unlogged tables are left out too, because they only
+ * contain counters.
  */
 export const LEFT_OUT = [
   'api_requests',

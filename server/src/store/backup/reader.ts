@@ -21,7 +21,8 @@ export class BackupReader {
   async head(): Promise<Head> {
     const head = await this.#json().catch(() => undefined)
     if (head?.boltyardBackup === undefined) throw new StartFault(1, 'this file is not a Boltyard backup')
-    if (head.boltyardBackup !== 1) throw new StartFault(78, 'this backup was made by a newer version of Boltyard')
+    if (head.boltyardBackup !== 1)
+      throw new StartFault(78, 'this backup was made by a newer version of Boltyard; restore it with that version')
     if (!Number.isSafeInteger(head.schema) || typeof head.createdAt !== 'string') throw damaged()
     if (head.migrations !== undefined && !Array.isArray(head.migrations)) throw damaged()
     return head as Head

@@ -30,7 +30,10 @@ export async function restoreBackup(
   const migrations = readMigrations()
   const isKnown = (version: number): boolean => migrations.some((known) => known.version === version)
   if (head.schema > (migrations.at(-1)?.version ?? 0) || !(head.migrations ?? []).every(isKnown))
-    throw new StartFault(78, `this backup was made by a newer version of Boltyard (schema ${head.schema})`)
+    throw new StartFault(
+      78,
+      `this backup was made by a newer version of Boltyard (schema ${head.schema}); restore it with that version`,
+    )
   const database = openStore(address, 1)
   const connection = new Connection(address)
   try {

@@ -9,9 +9,9 @@ const leftMsat = (sql: Sql, accountId: Fragment | string, priceMsatPerDay: numbe
   (${balanceMsat(sql, accountId)} - ${unpostedMsat(sql, accountId, priceMsatPerDay)})`
 
 /**
- * The credit missing for one day of the nodes that are charged now, plus `more`; 0 if none is missing. And how many nodes that is. Call it in the transaction that adds
- * or starts a node: the account's row lock admits one caller at a time, and a starting node already counts, so two nodes cannot start on
- * the credit for one.
+ * The credit missing for one day of the nodes that are charged now, plus `more`; 0 if none is missing. `nodes` is their number.
+ * Call it in the transaction that adds or starts a node: the account's row lock admits one caller at a time, and a starting node already
+ * counts, so two nodes cannot start on the credit for one.
  */
 export async function missingCredit(
   sql: Sql,
@@ -49,8 +49,8 @@ const entryFields = (sql: Sql) => sql`
   id, amount_msat AS "amountMsat", kind, reason, reference, unix_seconds(created_at) AS "createdAt"`
 
 /**
- * Undefined: no such account, or it was deleted. A number: the balance, which is too low for the deduction. Call it in a transaction: the account's row lock
- * keeps two callers from deducting the same credit.
+ * Undefined: no such account, or it was deleted. A number: the balance, which is too low for the deduction. Call it in a transaction: the
+ * account's row lock keeps two callers from deducting the same credit.
  */
 export async function insertCredit(sql: Sql, entry: NewEntry): Promise<LedgerRow | number | undefined> {
   const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${entry.accountId} AND closed_at IS NULL FOR NO KEY UPDATE`
@@ -117,7 +117,7 @@ export async function findCredit(sql: Sql, accountId: string, priceMsatPerDay: n
   return row
 }
 
-/** Accounts that may need a warning, because they have nodes that should run, or that have had one. */
+/** Accounts whose warning may change: those with nodes that should run, and those that were warned or have run out of credit. */
 export async function listWatchedCredit(sql: Sql, priceMsatPerDay: number): Promise<CreditRow[]> {
   return sql<CreditRow[]>`
     SELECT ${creditColumns(sql, priceMsatPerDay)} FROM ${creditTables(sql)}

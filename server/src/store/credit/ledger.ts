@@ -12,8 +12,8 @@ const matches = (sql: Sql, { kind, from, to }: LedgerFilter) => sql`
   ${to === undefined ? sql`` : sql`AND created_at < to_timestamp(${to}::bigint)`}`
 
 /**
- * The entries that match, newest first, each with the balance that the account had after it: of all entries, not only of those that match.
- * From the balance of the whole ledger, this deducts the entries since: those after the page, then those from each entry to the next.
+ * The matching entries, newest first, each with the account's balance after it. That balance includes entries that do not match: it is the
+ * balance of the whole ledger minus all later entries, which are summed up from one entry of the page to the next.
  */
 export async function listMatchingEntries(
   sql: Sql,

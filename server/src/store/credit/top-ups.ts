@@ -40,7 +40,7 @@ export async function isTopUp(sql: Sql, paymentHash: Buffer): Promise<boolean> {
 
 export type OpenTopUps = { open: number; same: TopUpRow | undefined }
 
-/** The account's open top-ups, and one with this amount and node that can be paid for long enough. */
+/** How many top-ups of the account are open, and one with this amount and node that does not expire within `longEnoughSeconds`. */
 export async function openTopUps(
   sql: Sql,
   { accountId, nodeId, amountSat }: { accountId: string; nodeId: string; amountSat: number },

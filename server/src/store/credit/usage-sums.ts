@@ -10,8 +10,8 @@ const DAY_SECONDS = 86_400
 const LATEST = 253_402_300_799
 
 /**
- * Entries for usage, each with its node: the reference is the node and the minute in which the interval began. The interval is looked up for
- * each entry, because a join may read all intervals of everyone.
+ * Entries for usage, each with its node: the reference is the node and the minute in which the interval began. The interval is looked up
+ * for each entry, because a join may read the intervals of all accounts.
  */
 const charges = (sql: Sql, where: Fragment) => sql`
   SELECT account_id, created_at, node_id, amount_msat, coalesce((
@@ -59,7 +59,7 @@ export async function usageTimes(sql: Sql): Promise<UsageTimes> {
 
 /**
  * What the ledger charged each node since `from`. Whole days come from the stored sums; entries are read only for the first day and for days
- * that are not added up yet. The times are parameters: PostgreSQL would not expect few rows from a subquery, and would read whole tables.
+ * that are not added up yet. The times are parameters: with a subquery, PostgreSQL would expect many rows and read whole tables.
  */
 export async function usageByNode(
   sql: Sql,

@@ -3,7 +3,7 @@ import { DELIVERIES_DUE, isWanted, type SigningSecrets, signingSecrets } from '.
 
 /** Attempts at once to one webhook, from all processes. */
 const AT_ONCE = 4
-/** Each of them may take until its timeout, and would not leave room for webhooks that work. */
+/** An attempt may take until its timeout, and many of them would leave no room for webhooks that work. */
 const AT_ONCE_WHILE_FAILING = 1
 /** The key of the advisory lock under which attempts are counted and begun. */
 const CLAIM_LOCK = 8_402_017
@@ -11,7 +11,7 @@ const KEPT_ATTEMPTS = 20
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed'
 
-/** An attempt that this process makes, and no other until the lease ends. */
+/** An attempt that only this process may make until the lease ends. */
 export type ClaimedDelivery = SigningSecrets & {
   webhookId: string
   accountId: string
@@ -41,7 +41,7 @@ const isUnleased = (sql: Sql) => sql`(d.lease_until IS NULL OR d.lease_until <= 
 
 /** How long until the next attempt may begin: 0 if one may now, null if none is waiting. */
 export async function nextAttemptInMs(sql: Sql): Promise<number | null> {
-  // A statement of its own, because PostgreSQL plans the next one anew each time, and usually nothing is waiting.
+  // A separate statement, because PostgreSQL plans the next one anew each time, and usually nothing is waiting.
   const waiting = await sql`SELECT 1 FROM webhook_deliveries WHERE next_at IS NOT NULL LIMIT 1`
   if (waiting.length === 0) return null
   const [row] = await sql<{ ms: number }[]>`
@@ -61,7 +61,7 @@ export async function nextAttemptInMs(sql: Sql): Promise<number | null> {
 export async function claimDeliveries(database: Database, limit: number, leaseSeconds: number): Promise<ClaimedDelivery[]> {
   type Row = Omit<ClaimedDelivery, 'event'> & { id: string; type: string; createdAt: number; data: string }
   const rows = await database.begin(async (sql) => {
-    // A statement of its own: the next one must see what the previous holder of the lock wrote.
+    // A separate statement: the next one must see what the previous holder of the lock wrote.
     await sql`SELECT pg_advisory_xact_lock(${CLAIM_LOCK})`
     return sql<Row[]>`
       WITH RECURSIVE ${slots(sql)}, due AS (
@@ -119,7 +119,7 @@ export type Failure = {
   disableAfterSeconds: number
 }
 
-/** Writes nothing if the lease was lost. Returns whether the webhook was disabled. A changed URL is not blamed for what the old one did. */
+/** Writes nothing if the lease was lost. Returns whether the webhook was disabled. An attempt to a former URL does not count. */
 export async function recordFailure(
   sql: Sql,
   claimed: ClaimedDelivery,
@@ -172,7 +172,7 @@ export async function listDeliveries(
     ORDER BY d.seq DESC LIMIT ${limit}`
 }
 
-/** Due now, with the whole schedule before it. The result of an attempt that is being made no longer counts. */
+/** Due now, and the schedule starts again. The result of an attempt that is being made no longer counts. */
 const againNow = (sql: Sql) => sql`
   status = 'pending', next_at = now(), tries = 0, lease_until = NULL, lease_epoch = d.lease_epoch + 1`
 

@@ -23,7 +23,7 @@ export type FeedPage = {
 
 /** Events that a page looks through at most, so that a filter that matches few of them does not read the whole feed. */
 const MOST_SCANNED = 20_000
-/** Fewer if it asks for a node, because the node of a payment has to be looked up. */
+/** Fewer with a filter by node, because the node of each payment has to be looked up. */
 const MOST_SCANNED_FOR_NODE = 2_000
 
 /** Events after this number, oldest first; without a number, from the oldest that is kept. */

@@ -70,7 +70,7 @@ export async function findWebhook(sql: Sql, accountId: string, id: string): Prom
   return row
 }
 
-/** A new URL, and enabling, give it another five days until it is disabled because everything fails. */
+/** A new URL, or enabling, resets `failingSince`: the webhook is disabled only after it has failed for the full time again. */
 export async function changeWebhook(
   sql: Sql,
   { accountId, id, actor }: WebhookKey,
@@ -116,14 +116,14 @@ export async function removeDeletedWebhooks(sql: Sql, limit: number): Promise<nu
     DELETE FROM webhook_deliveries d USING (
       SELECT webhook_id, seq FROM webhook_deliveries WHERE webhook_id IN (SELECT id FROM webhooks WHERE deleted_at IS NOT NULL) LIMIT ${limit}) old
     WHERE d.webhook_id = old.webhook_id AND d.seq = old.seq RETURNING 1`
-  // Events that were being numbered when it was deleted may still have added deliveries.
+  // Events that were being numbered when the webhook was deleted may still have added deliveries.
   await sql`
     DELETE FROM webhooks w WHERE deleted_at < now() - interval '1 hour' AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE webhook_id = w.id)`
   return rows.length
 }
 
 export type SigningSecrets = SealedSecret & {
-  /** Null unless its grace period lasts. */
+  /** Null after its grace period. */
   previousSecret: Buffer | null
 }
 export type WebhookTarget = SigningSecrets & { url: string; nowSeconds: number }

@@ -16,7 +16,7 @@ export type KnownWallet = {
 
 /**
  * The latest node with this seed; undefined if there never was one. A wallet that was released and came back has several, of which at most
- * one is not released. Every release adds one to the wallet's list, so the order does not depend on the clock.
+ * one is not released. Every release adds its id to the wallet's list, so the order does not depend on the clock.
  */
 export async function findWallet(sql: Sql, lightningId: string): Promise<KnownWallet | undefined> {
   const [row] = await sql<KnownWallet[]>`
@@ -46,7 +46,7 @@ export async function withMovesLocked<T>(
   const kept: { done?: { result: T } } = {}
   try {
     return await sql.begin(async (transaction) => {
-      // A move is silent for minutes, and a process that is paused keeps the lock. Keepalives find a machine that is lost.
+      // A move sends nothing for minutes, so there is no timeout, and a paused process keeps the lock. Keepalives detect a lost machine.
       await transaction.unsafe(`
         SET LOCAL idle_in_transaction_session_timeout = 0;
         SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10; SET LOCAL tcp_keepalives_count = 3`)
@@ -60,7 +60,7 @@ export async function withMovesLocked<T>(
       return kept.done
     })
   } catch (error) {
-    // This transaction only holds the lock. What the work has done is done, even if it cannot be committed.
+    // This transaction only holds the lock. The work is done outside it, so its result stands even if the commit fails.
     if (kept.done) return kept.done
     throw error
   }
@@ -87,14 +87,14 @@ export async function beginRelease(sql: Sql, node: NodeRow, release: Release): P
   return true
 }
 
-/** Its wallet is in a directory of the operator, so the data here may be purged one day. */
+/** The operator has a directory with the wallet, so the retention period of the data here begins. */
 export async function markExported(sql: Sql, id: string): Promise<void> {
   await sql`UPDATE nodes SET exported_at = now() WHERE id = ${id}`
 }
 
 export type ReleasableNode = NodeRow & { releases: string[]; isTreasury: boolean; isAdopted: boolean }
 
-/** With what only a release needs to know. */
+/** The node, with fields that only a release needs. */
 export async function findReleasable(sql: Sql, id: string): Promise<ReleasableNode | undefined> {
   const [row] = await sql<ReleasableNode[]>`
     SELECT ${columns(sql)}, releases, adopted_at IS NOT NULL AS "isAdopted",

@@ -132,7 +132,7 @@ export async function hostsOfNodes(sql: Sql): Promise<string[]> {
   return rows.map(({ host }) => host)
 }
 
-/** How many nodes, apart from deleted ones, run on a machine. Those of a cluster have its installation as their host. */
+/** How many existing nodes belong to machines, not to a cluster. A cluster's nodes have the installation's id as their host. */
 export async function countNodesOfMachines(sql: Sql): Promise<number> {
   const [row] = await sql<[{ count: number }]>`
     SELECT count(*)::int AS count FROM nodes
@@ -140,7 +140,7 @@ export async function countNodesOfMachines(sql: Sql): Promise<number> {
   return row.count
 }
 
-/** Those of these nodes that were never created here, or were purged so long ago that nothing of them should be left. */
+/** Returns the given ids of nodes that were never created here, or were purged so long ago that nothing of them should be left. */
 export async function unknownNodes(sql: Sql, ids: string[]): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
     SELECT id FROM unnest(${ids}::text[]) AS seen (id)

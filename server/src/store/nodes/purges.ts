@@ -2,8 +2,9 @@ import type { Sql } from '../db.ts'
 import type { NodeRow } from './nodes.ts'
 
 /**
- * Nodes of this host whose retention period has ended. That of a released node begins when its wallet was written to a directory. This statement and the one that undeletes exclude each other: from here on the node
- * cannot be restored, so removing its data can be interrupted and repeated.
+ * Marks nodes of this host whose retention period has ended. For a released node, the period begins when its wallet was written to a
+ * directory. This statement and the one in `undeleteNode` exclude each other: afterwards the node cannot be restored, so the removal of its
+ * data can be interrupted and repeated.
  */
 export async function beginPurges(sql: Sql, host: string, retentionDays: number): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`

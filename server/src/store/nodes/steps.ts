@@ -111,8 +111,8 @@ export async function takeOverHost(sql: Sql, host: string): Promise<void> {
 }
 
 /**
- * For a host whose nodes other replicas may be working on: every node is checked once within this time, because what happened while nobody
- * watched was not reported. Spread out, so that requested operations never wait behind ten thousand checks.
+ * For a host whose nodes other replicas may be working on: every node is checked once within this time, because changes were not reported
+ * while no process was watching. Spread out, so that requested operations never wait behind ten thousand checks.
  */
 export async function checkAllWithin(sql: Sql, host: string, milliseconds: number): Promise<void> {
   await sql`
@@ -123,7 +123,7 @@ export async function checkAllWithin(sql: Sql, host: string, milliseconds: numbe
       FOR UPDATE SKIP LOCKED)`
 }
 
-/** By the clock, not by the start of the statement: a step whose lease began while this waited for it must not overwrite it. */
+/** Not now(): if this waits while a process leases the node, its time must be later than the lease, or the step would overwrite it. */
 export async function wakeNode(sql: Sql, id: string): Promise<void> {
   await sql`UPDATE nodes SET next_at = clock_timestamp() WHERE id = ${id}`
 }

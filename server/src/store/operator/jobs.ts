@@ -5,8 +5,8 @@ export type JobRow = { name: JobName; waiting: number; lagSeconds: number }
 type Measured = Omit<JobRow, 'name'>
 
 /**
- * How much work waits in the database, and how long the most overdue of it has been due. Read from what the jobs leave behind, so it also
- * tells of jobs of other processes, and of jobs that no process does.
+ * How much work waits in the database, and how long the most overdue of it has been due. Read from the rows that are still to be processed,
+ * so it includes jobs of other processes, and jobs that no process runs.
  */
 export async function measureJobs(sql: Sql, retentionDays: number): Promise<JobRow[]> {
   const measures: Record<JobName, Promise<Measured[]>> = {
@@ -23,7 +23,7 @@ export async function measureJobs(sql: Sql, retentionDays: number): Promise<JobR
           UNION ALL SELECT ask_at FROM top_ups WHERE node_id = n.id AND ask_at <= now()) i) due
       WHERE n.status = 'ready' AND n.deleted_at IS NULL`,
     events: sql<Measured[]>`SELECT count(*)::int AS waiting, ${lag(sql, sql`min(at)`)} FROM event_outbox`,
-    // One that failed waits for its next attempt. Only from then on is it overdue.
+    // A failed delivery waits for its next attempt, and is overdue only after that time.
     webhooks: sql<Measured[]>`
       SELECT count(*)::int AS waiting,
              ${lag(sql, sql`min(d.next_at) FILTER (WHERE d.lease_until IS NULL OR d.lease_until < now())`)}

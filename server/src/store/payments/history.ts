@@ -6,7 +6,7 @@ export type PaymentEvent = {
   id: string
   type: string
   createdAt: number
-  /** Why the delivery failed, if the server said so. */
+  /** Why the delivery failed, if the shop gave a reason. */
   reason: string | null
   deliveries: {
     webhookId: string
@@ -20,7 +20,7 @@ export type PaymentEvent = {
 /** More than a payment can have, unless it was released again and again. */
 const MOST_EVENTS = 100
 
-/** The newest, in the order in which they happened; as long as events are kept. */
+/** The newest events of the payment that are still kept, oldest first. */
 export async function eventsOfPayment(sql: Sql, accountId: string, paymentId: string): Promise<PaymentEvent[]> {
   const newestFirst = await sql<PaymentEvent[]>`
     SELECT e.id, e.type, unix_seconds(e.at) AS "createdAt", e.data ->> 'reason' AS reason,

@@ -15,9 +15,9 @@ type Waiting = {
 }
 
 /**
- * `markPaidByProof` for many callers. If few call, each has a statement of its own, at once. If many do, those that arrive while `AT_ONCE`
- * statements are under way share the next one. A statement that fails, fails for all who share it; nothing in it comes from a client
- * unchecked, so a caller cannot make it fail for the others.
+ * `markPaidByProof` for many callers. With few callers, each gets a separate statement at once. Callers that arrive while `AT_ONCE`
+ * statements are under way share the next one. If a statement fails, it fails for all of its callers; everything in it was checked before,
+ * so no client can make it fail for others.
  */
 export class PaidBatches {
   readonly #sql: Sql

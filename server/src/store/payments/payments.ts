@@ -92,8 +92,8 @@ export async function findPayment(sql: Sql, accountId: string, id: string): Prom
 }
 
 /**
- * The x402 payment with this invoice. Not by an index of hashes, which would have to be built for a whole table of payments: each node of
- * the account is looked up instead, also those that were deleted recently. OFFSET 0 keeps PostgreSQL from reading the account's payments instead.
+ * The x402 payment with this invoice. The hash is looked up in each node of the account, including those deleted recently, because an index
+ * of hashes alone would have to be built for a whole table of payments. OFFSET 0 keeps PostgreSQL from reading all payments of the account.
  */
 export async function findIdByInvoice(sql: Sql, accountId: string, paymentHash: Buffer): Promise<string | undefined> {
   const [row] = await sql<{ id: string }[]>`

@@ -36,7 +36,7 @@ const ID_LENGTH = 24
 const firstId = (from: number): string => idsFrom('pay', Math.max(0, from - HOUR_SECONDS))
 const lastId = (to: number): string => idsFrom('pay', to + HOUR_SECONDS)
 
-/** On both sides of a join: neither side is read beyond the page that a list or an export has reached. */
+/** For both sides of a join, so that neither side is read outside the range of the page. */
 const beyond = (sql: Sql, { before, after }: Start) =>
   sql`${before === undefined ? sql`` : sql`AND id < ${before}`} ${after === undefined ? sql`` : sql`AND id > ${after}`}`
 
@@ -93,14 +93,14 @@ function matches(sql: Sql, accountId: string, sought: NonNullable<PaymentSelecti
         SELECT p.id FROM gateway_payments p WHERE p.node_id = nodes.id AND p.payment_hash = ${sought.paymentHash} OFFSET 0) found
       WHERE nodes.account_id = ${accountId} LIMIT 1)`
   const pattern = `%${sought.text.replace(/[\\%_]/g, '\\$&')}%`
-  // PostgreSQL lowers both, because what it takes for a letter depends on the database.
+  // PostgreSQL converts both sides to lower case, because its rules for letters depend on the database.
   return sql`lower(description) LIKE lower(${pattern})`
 }
 
 /**
- * Selected payments with the delivery that is claimed now: held, or done if `heldUntil` is null. A FULL JOIN, because PostgreSQL cannot do
- * that by looking up each payment, or reading all claims for each: it would if it expected few payments, and a word may match all of them.
- * So there are rows without a payment, too.
+ * Selected payments with the delivery that is claimed now: held, or done if `heldUntil` is null. A FULL JOIN reads each side once. Another
+ * join could be planned as a lookup, or a scan of all claims, for each payment, if PostgreSQL expects few payments; but a search for a
+ * word may match all of them. The result also has claims without a selected payment.
  */
 const withClaims = (sql: Sql, accountId: string, selection: PaymentSelection, start: Start) => {
   const { from, to } = selection
@@ -147,7 +147,7 @@ export async function searchPayments(
     ORDER BY id DESC`
 }
 
-/** OFFSET 0 keeps the condition outside, where it cannot turn the FULL JOIN into another. */
+/** OFFSET 0 keeps the condition outside, where it cannot turn the FULL JOIN into a different join. */
 function selected(sql: Sql, accountId: string, selection: PaymentSelection, start: Start) {
   const { state } = selection
   if (state === undefined || state === 'received' || state === 'unfulfilled' || state === 'unpaid' || state === 'expired')

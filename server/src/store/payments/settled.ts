@@ -6,7 +6,7 @@ import { PATIENCE_MINUTES } from './search.ts'
 
 export type { ShownPayment }
 export type Point = { at: number; sat: number }
-/** `now`: the time of the service. */
+/** `now`: by the database's clock. */
 export type ReceivedRow = { now: number; quarterHours: Point[]; unlistedNodes: number }
 export type NodeReceivedRow = { nodeId: string; sat: number; count: number }
 export type ReceivedByNodeRow = { now: number; nodes: NodeReceivedRow[]; unlistedNodes: number }
@@ -23,7 +23,7 @@ export async function listSettled(sql: Sql, accountId: string, limit: number): P
     ORDER BY settled_at DESC, id DESC`
 }
 
-/** `unclaimed`: received for which no credential was validated: their customers have not come back. */
+/** `unclaimed`: received payments without a validated credential, because the customers have not come back. */
 export type SettledCounts = { settled: number; paid: number; unclaimed: number }
 
 /** A challenge can be paid for less than a day, so what was received since a time was created since then or in the day before. */

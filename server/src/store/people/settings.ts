@@ -22,7 +22,7 @@ export async function endSession(sql: Sql, personId: string, sessionId: string):
   return rows.length > 0
 }
 
-/** The session began with a passkey a few minutes ago, so whoever uses it has just proven to be its owner. */
+/** The session began with a passkey a few minutes ago, so its user has just proven to be the owner. */
 export async function hasUsedPasskey(sql: Sql, sessionId: string, withinSeconds: number): Promise<boolean> {
   const [row] = await sql`
     SELECT 1 FROM people_sessions
@@ -37,7 +37,7 @@ export async function noteSession(sql: Sql, sessionId: string, address: string, 
     WHERE id = ${sessionId} AND (last_seen_at IS NULL OR last_seen_at < now() - ${everySeconds} * interval '1 second')`
 }
 
-/** The lock makes two removals one after the other: each alone would leave the other passkey as a way in. */
+/** The lock makes concurrent removals run one after the other. Otherwise, each could count on the passkey that the other removes. */
 export async function removePasskey(
   database: Database,
   personId: string,

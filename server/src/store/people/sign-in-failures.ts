@@ -5,7 +5,7 @@ const FREE_FAILURES = 5
 const LONGEST_PAUSE_SECONDS = 900
 const REMEMBERED = '1 day'
 const MAX_ROWS = 100_000
-/** Not the time of the attempt: to a statement that began before it and waited for its row, that would be a pause. */
+/** Not now(): a statement that began earlier and waited for the row would see a time in its future, which is a pause. */
 const NO_PAUSE = 'epoch'
 
 /**

@@ -1,6 +1,6 @@
 import { statementProbe } from '../../platform/probes.ts'
 
-/** Not an async function, because a promise more per statement costs time even if nothing is measured. */
+/** Not an async function, because an extra promise per statement costs time even if nothing is measured. */
 export function measured<T>(text: string, run: () => Promise<T>): Promise<T> {
   if (!statementProbe.isWatched) return run()
   const startedAtMs = performance.now()

@@ -34,11 +34,11 @@ function copyOf(directory: string): string {
 }
 
 test.each<[string, (copy: string) => void, string]>([
-  ['a database that was cut short', (copy) => truncateSync(join(copy, database()), 100), 'is not as the release has written it'],
+  ['a database that was cut short', (copy) => truncateSync(join(copy, database()), 100), 'differs from what the release wrote'],
   [
     'the log of another copy',
     (copy) => writeFileSync(join(copy, `${database()}-wal`), 'older'),
-    'is not as the release has written it',
+    'differs from what the release wrote',
   ],
   [
     'a log that is missing',

@@ -4,7 +4,7 @@ import type { StatefulSet } from '../types.ts'
 import { stopVolumeSet } from './volume.ts'
 import { nodeOfVolumeSet, volumeSetSelector } from './volume-objects.ts'
 
-/** Volumes that a program of this installation has open, in place of the node. */
+/** Volumes of nodes that a move by this installation has opened. */
 export type OpenVolumes = {
   list: () => Promise<string[]>
   /** Must only be called while no wallet is moved. */

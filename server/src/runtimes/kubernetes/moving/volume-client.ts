@@ -9,10 +9,10 @@ import { syncDirectory } from '../../../platform/data-dir.ts'
 import { digestOfFile, type FileDigest } from '../../../platform/file-digest.ts'
 import { DATABASE, INSTANCE } from './volume-server.ts'
 
-/** For each file, however large it is. */
+/** The limit for one file of any size. */
 const TRANSFER_TIMEOUT_MS = 600_000
 
-/** The files of a volume, over the network: of the one process that answered first, and of no other that may follow it. */
+/** The files of a volume, over the network. Every call goes to the process that answered first: a later process refuses its calls. */
 export class Volume {
   readonly #url: string
   readonly #password: string
@@ -24,7 +24,7 @@ export class Volume {
     this.#instance = instance
   }
 
-  /** Undefined: nothing listens yet. Any other failure, such as a refused password, does not get better. */
+  /** Undefined: no connection yet. Any other failure, such as a refused password, is final. */
   static async open(url: string, password: string): Promise<Volume | undefined> {
     try {
       const { headers } = await call(url, 'GET', { authorization: `Bearer ${password}` })
@@ -39,7 +39,7 @@ export class Volume {
     return (await (await this.#call('GET', '')).json()) as FileDigest[]
   }
 
-  /** Afterwards the volume has these files of the directory and no others. Returns them as the volume has read them back. */
+  /** Afterwards the volume has these files of the directory and no others. Returns their digests, as read back from the volume. */
   async replaceFiles(directory: string, names: string[]): Promise<FileDigest[]> {
     await this.#call('DELETE', '')
     for (const name of names) {
@@ -55,13 +55,14 @@ export class Volume {
     const files = await this.files()
     if (!files.some(({ name }) => name.endsWith('.db'))) throw new Error('the volume has no channel database')
     for (const { name, sha256 } of files) {
-      // It becomes part of a path.
+      // The name becomes part of a path.
       if (!DATABASE.test(name)) throw new Error('the volume has a file that is not part of a channel database')
       const { body } = await this.#call('GET', name)
       if (!body) throw new Error(`the volume sends nothing for ${name}`)
       const target = createWriteStream(join(directory, name), { mode: 0o600, flags: 'wx', flush: true })
       await pipeline(Readable.fromWeb(body as ReadableStream), target)
-      if ((await digestOfFile(join(directory, name), name)).sha256 !== sha256) throw new Error(`${name} was damaged on its way`)
+      if ((await digestOfFile(join(directory, name), name)).sha256 !== sha256)
+        throw new Error(`${name} was damaged during the transfer; try again`)
     }
     syncDirectory(directory)
   }

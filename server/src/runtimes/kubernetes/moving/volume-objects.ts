@@ -5,15 +5,15 @@ const VOLUME_OF = 'boltyard.dev/volume-of'
 /** Several installations may share a namespace, and one must not stop what another is moving. */
 const MOVED_BY = 'boltyard.dev/moved-by'
 
-/** Of the StatefulSet that has the node's volume while its wallet is moved. */
+/** The name of the StatefulSet that has the node's volume while its wallet is moved. */
 export const volumeName = (nodeId: string): string => `w-${labelOf(nodeId)}`
 
-/** Of the program that has a node's volume while its wallet is moved: the service's own image. */
+/** Starts the program that has a node's volume while its wallet is moved. `image` is the service's own. */
 export type VolumeLaunch = { image: string; claim: string; secret: string; isWritable: boolean }
 
 /**
- * A StatefulSet of its own, so that nobody takes its pod for the node's. It has the node's label for the network policy, and not that of the
- * installation, so the service does not observe it.
+ * A separate StatefulSet, so that its pod is never taken for the node's pod. Its pod has the label that the nodes' NetworkPolicy selects.
+ * Neither has the label boltyard.dev/cluster, so the service does not observe them.
  */
 export function volumeSetOf(place: Place, nodeId: string, launch: VolumeLaunch): StatefulSet {
   const labels = { [VOLUME_OF]: labelOf(nodeId) }

@@ -10,9 +10,9 @@ import { StartFault } from '../../../platform/start-fault.ts'
 
 /** The channel database, and what SQLite keeps beside it. Nothing else is moved: seed and configuration are in the node's Secret. */
 export const DATABASE = /^phoenix\.[a-z0-9]+\.[0-9a-f]{6}\.db(-wal|-journal)?$/
-/** Every daemon writes it, and no move does. */
+/** Proof that a daemon has run on the volume: a move never writes this file. */
 const LOG = 'phoenix.log'
-/** Identifies this process, which has had the volume since it started. */
+/** Identifies the server process. A different value means that another process has had the volume in between. */
 export const INSTANCE = 'x-instance'
 
 export type VolumeServerOptions = { directory: string; password: string; isWritable: boolean }
@@ -28,7 +28,7 @@ export function volumeServer(options: VolumeServerOptions): Server {
     answer(serving, request, response).catch((error: unknown) => {
       const code = (error as NodeJS.ErrnoException).code ?? 'error'
       process.stderr.write(`${code}: ${request.method} failed\n`)
-      // Of a file that is only half sent or received, nothing may be taken for the whole.
+      // Break the connection, so that a file that was sent in part is not taken for the whole file.
       if (response.headersSent) response.destroy()
       else response.writeHead(500).end(code)
     })
@@ -46,7 +46,7 @@ async function answer(
   const name = url.slice(1)
   if (name !== '' && !DATABASE.test(name)) return refuse(404)
   if (method !== 'GET' && !isWritable) return refuse(405)
-  // Between the check of the caller and this request, another process may have taken the volume, and a daemon may have used it.
+  // What the caller has checked holds only while the same process has the volume: in between, a daemon may have used it.
   const given = request.headers[INSTANCE]
   if (given !== instance && (given !== undefined || method !== 'GET' || name !== ''))
     return refuse(409, 'another process has the volume now')
@@ -85,7 +85,7 @@ function filesIn(directory: string): Promise<FileDigest[]> {
   return Promise.all(databasesIn(directory).map((name) => digestOfFile(join(directory, name), name)))
 }
 
-/** Of the phoenix.conf in the node's Secret: the pod is given no other secret. */
+/** The password in phoenix.conf, the only file of the node's Secret that the pod is given. */
 export function passwordIn(conf: string): string {
   const password = /^http-password=(.+)$/m.exec(conf)?.[1]
   if (password === undefined) throw new StartFault(78, 'phoenix.conf has no password')

@@ -12,7 +12,7 @@ const POLL_MS = 300
 /** A machine may have to pull the image first. */
 const OPEN_TIMEOUT_MS = 300_000
 const CLOSE_TIMEOUT_MS = 60_000
-const CANNOT_BE_REACHED = `its pod runs but cannot be reached on port ${PORT}; is this a pod of the service, which the NetworkPolicy of the nodes allows?`
+const CANNOT_BE_REACHED = `its pod runs but cannot be reached on port ${PORT}; run the command in a pod of the service: the NetworkPolicy of the nodes allows no other`
 
 /** Runs a program beside a node's volume while `work` moves files. Nothing has the volume open before and after. */
 export async function withVolume<T>(
@@ -21,7 +21,7 @@ export async function withVolume<T>(
   launch: VolumeLaunch & { password: string },
   work: (volume: Volume) => Promise<T>,
 ): Promise<T> {
-  // An interrupted call has left its program behind.
+  // An interrupted call may have left its program running.
   await closeVolume(objects, nodeId)
   let result: T
   try {
@@ -102,7 +102,7 @@ export async function stopVolumeSet(objects: NodeObjects, nodeId: string): Promi
     await objects.client.patch(setPath(objects, nodeId), set, [{ op: 'replace', path: '/spec/replicas', value: 0 }])
 }
 
-/** Of a node that was adopted or released, once its data is removed. */
+/** Removes what a move has left. Called before the node's data is removed, so that no pod can use the data any more. */
 export async function removeVolumeSet(objects: NodeObjects, nodeId: string): Promise<void> {
   const { client } = objects
   const set = await client.get<StatefulSet>(setPath(objects, nodeId))
@@ -112,7 +112,7 @@ export async function removeVolumeSet(objects: NodeObjects, nodeId: string): Pro
   await client.delete(set, setPath(objects, nodeId))
 }
 
-/** Undefined if the API server could not say, or if the object has changed since it was read. */
+/** Undefined, so that the caller tries again, if the outcome is unknown or the object has changed since it was read. */
 async function orAgain<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work()

@@ -6,7 +6,7 @@ import type { Secret, SeenClaim, SeenStatefulSet, Stored } from '../types.ts'
 /** What the cluster has of a wallet whose node the database does not know. */
 export type WalletClaim = {
   nodeId: string
-  /** Of the files with which its adoption was begun; undefined if it was not adopted. */
+  /** The digest of the files when the adoption began; undefined if the wallet was not adopted. */
   digest: string | undefined
   /** A daemon may have used the data, so it may be newer than any copy. */
   hasStarted: boolean

@@ -29,7 +29,7 @@ import { findWalletClaims, type SoughtWallet, type WalletClaim } from './wallet-
 export type KubernetesWalletsOptions = {
   objects: NodeObjects
   storage: Storage
-  /** The service's own, which also runs beside a volume. */
+  /** The service's own image, which is also run to serve the files of a volume. */
   image: string
   confLines: ConfLines
 }
@@ -51,12 +51,12 @@ export class KubernetesWallets {
     this.#objects = options.objects
   }
 
-  /** `unknownOf` returns those of these nodes that the database does not know. */
+  /** `unknownOf` returns the given ids that the database does not know. */
   claimsOf(wallet: SoughtWallet, unknownOf: (nodeIds: string[]) => Promise<string[]>): Promise<WalletClaim[]> {
     return findWalletClaims(this.#objects, wallet, unknownOf)
   }
 
-  /** Before the wallet's source is changed, and again if its files have changed since. */
+  /** Call this before the wallet's source is changed, and again if its files have changed since. */
   async begin(nodeId: string, lightningId: string, digest: string): Promise<void> {
     const { client, place } = this.#objects
     const annotations = { [WALLET]: lightningId, [DIGEST]: digest }
@@ -67,8 +67,8 @@ export class KubernetesWallets {
   }
 
   /**
-   * Replaces what is in the volume. Another process may have finished this adoption at any time, and its node may have run. So everything is
-   * checked once our pod has the volume: whoever wants it must remove that pod first, and without it we can write nothing.
+   * Replaces what is in the volume. Another process may have finished this adoption at any time, and its node may have run. So everything
+   * is checked while our pod has the volume: to use the volume, others must remove that pod first, and without the pod we cannot write.
    */
   async fill(node: WalletNode, { directory, names, digest }: WalletFiles, requireOurs: () => Promise<void>): Promise<void> {
     const stored = await this.#withVolume(node, nodeName(node.id), true, async (volume) => {
@@ -84,7 +84,7 @@ export class KubernetesWallets {
     crashpoint('adopt: in place')
   }
 
-  /** Nothing of the node runs, and nothing will. */
+  /** Nothing of the node runs, and nothing will run until someone starts it again. */
   async isStopped(nodeId: string): Promise<boolean> {
     const { statefulSet, pod } = await this.#objects.read(nodeId)
     return (statefulSet === undefined || statefulSet.spec.replicas === 0) && pod === undefined
@@ -133,8 +133,8 @@ export class KubernetesWallets {
   }
 
   /**
-   * A replica that was paused in the middle of a start may go on now. It creates the StatefulSet only if there is none, and changes it only if
-   * nobody else has.
+   * A replica that was paused in the middle of a start may continue now. It creates the StatefulSet only if there is none, and changes it
+   * only if it has not changed, so what is created or changed here stops that replica.
    */
   async #fenceLateStart(nodeId: string, releaseId: string, { run, version }: LastRun): Promise<void> {
     const { client, place } = this.#objects
@@ -149,7 +149,7 @@ export class KubernetesWallets {
         await client.patch(this.#objects.statefulSetPath(nodeId), found, change)
         return
       }
-      // With an image that is no daemon, whoever scales it up.
+      // The image is not that of a daemon, so no daemon starts even if someone scales this StatefulSet up.
       const launch = { image: this.#options.image, chainArguments: [], claim: metadata.name, secret: secretName(nodeId, 0) }
       const set = statefulSetOf(place, nodeId, launch, annotations, 0)
       if (!(await client.create(PATHS.statefulSets(place.namespace), set)))
@@ -177,7 +177,7 @@ function requireUnused(nodeId: string, claim: Stored<Claim> | undefined): void {
   if (releaseId !== undefined) throw new StartFault(1, `${nodeId} was released as ${releaseId} since`)
 }
 
-/** Kubernetes changes objects too, for example a claim when it is bound. */
+/** Retries, because Kubernetes changes objects too, for example a claim when it is bound. */
 async function untilUnchanged(change: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -188,7 +188,6 @@ async function untilUnchanged(change: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Identifies the content of a wallet. */
 export const digestOf = (files: FileDigest[]): string =>
   createHash('sha256')
     .update(JSON.stringify([...files].sort((a, b) => (a.name < b.name ? -1 : 1)).map(({ name, sha256 }) => [name, sha256])))
