@@ -31,7 +31,7 @@ export async function verifyWebhook(
   secretOrSecrets: string | readonly string[],
   { toleranceSeconds = 300 }: VerifyOptions = {},
 ): Promise<AccountEvent> {
-  // Not `instanceof`: test runners with a context of their own pass bytes that are not instances of the context's Uint8Array.
+  // Not `instanceof`: test runners that use a separate context pass bytes that are not instances of that context's Uint8Array.
   if (typeof body !== 'string' && !ArrayBuffer.isView(body))
     throw new TypeError('Pass the raw body as a string or Uint8Array. Parsed JSON cannot be verified.')
   const secrets = typeof secretOrSecrets === 'string' ? [secretOrSecrets] : secretOrSecrets
