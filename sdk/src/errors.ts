@@ -64,7 +64,7 @@ export class CredentialError extends BadRequestError {
   }
 }
 
-/** 401: the key is missing, invalid or disabled, or lacks the scope. */
+/** 401: the key is missing, invalid, disabled, expired or revoked, or lacks the scope. */
 export class AuthenticationError extends BoltyardError {
   static override readonly [KIND]: string = 'AuthenticationError'
 }
