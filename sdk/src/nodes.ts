@@ -89,9 +89,7 @@ export class Nodes {
       if (Date.now() + pauseMs > deadline)
         throw new TimeoutError(
           `The node is still ${node.status} after ${timeoutMs} ms. It continues in the background. To wait longer, call waitUntilReady again.`,
-          {
-            code: 'timeout',
-          },
+          { code: 'timeout' },
         )
       await pause(pauseMs, signal)
     }

@@ -5,7 +5,7 @@ import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
 const TYPE = /^(multipart\/form-data; *boundary=("?))([\w'()+,./:=?-]{24,70})\2$/i
 
 /**
- * `fetch` uses a random boundary for each form. This replaces it by one of the same length that is derived from the content, so
+ * `fetch` uses a random boundary for each form. This replaces it with one of the same length that is derived from the content, so
  * that a form sent again after a crash has the same bytes: the purchase's key and x402 depend on them. A form that does not look
  * exactly as `fetch` makes it is not changed, because the caller chose its boundary.
  */

@@ -17,7 +17,8 @@ const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 8_000
 
 /**
- * `fetch` would add these headers. Their values must be known, because x402 may bind them. A browser sets the last two itself.
+ * `fetch` would add these headers. Their values must be known, because x402 may bind them. A browser sets its own
+ * `accept-language` and `user-agent`.
  */
 const DEFAULTS: Record<string, string> = {
   accept: '*/*',

@@ -24,8 +24,9 @@ type Reading = { noun: string; method: string; name: string; url: string; howToP
 const INTERNAL_ERROR = -32603
 
 /**
- * Charges for a resource or a template of resources: `server.registerResource('story', 'stories://1', { … }, chargeForResource({
- * nodeId, amountSat: 10 }, async (uri) => …))`. A payment is for one URI. Functions in the options get this URI.
+ * Charges for a resource or a template of resources:
+ * `server.registerResource('story', 'stories://1', { … }, chargeForResource({ nodeId, amountSat: 10 }, async (uri) => …))`.
+ * A payment is for one URI. Functions in the options get this URI.
  */
 export function chargeForResource<P extends [uri: URL, ...others: unknown[]], T extends ReadResult>(
   options: ReadOptions<URL>,
@@ -80,8 +81,8 @@ async function charged<P extends unknown[], T extends ReadResult>(
 }
 
 /**
- * Servers pass on what a resource or prompt throws, with its code. A 503 or 429 gets a code of JSON-RPC, because it does not mean
- * that a payment is required or has failed.
+ * Servers pass on what a resource or prompt throws, with its code. A 503 or 429 gets JSON-RPC's code for internal errors, because it
+ * does not mean that a payment is required or has failed.
  */
 function errorOf(refused: Refused): Error {
   const { code, data } = paymentErrorOf(refused)

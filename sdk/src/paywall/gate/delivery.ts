@@ -69,8 +69,8 @@ export class Delivery {
   }
 
   /**
-   * Whether the claim must not lapse at the end of its hold. Otherwise a customer who reads slowly, or with `releaseOnDisconnect:
-   * false` any customer of a slow handler, could be served several times for one payment.
+   * Whether the claim must not lapse at the end of its hold. Otherwise a customer who reads slowly could be served several times
+   * for one payment; with `releaseOnDisconnect: false`, so could any customer of a slow handler.
    */
   get mustBeKept(): boolean {
     return !this.releaseOnDisconnect || this.hasBegun() || this.isKeptWaiting()
