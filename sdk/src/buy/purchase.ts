@@ -46,7 +46,9 @@ export const credentialOf = ({ header, credential }: Purchase): Credential | und
 
 export class UnreadablePurchase extends TypeError {
   constructor() {
-    super('The store has an entry that is not a purchase. It may have been paid, so it is not replaced.')
+    super(
+      'The store has an entry that is not a purchase. It may have been paid, so it is not replaced. Check your wallet, then remove the entry to buy again.',
+    )
   }
 }
 

@@ -132,7 +132,7 @@ export class Purchases {
       throw new PurchaseError(
         'unknown',
         'wallet_mismatch',
-        `Another wallet was asked to pay for this: ${kept.wallet}. Use that one.`,
+        `Another wallet was asked to pay for this: ${kept.wallet}. Use that wallet.`,
         {
           details: { paymentHash: kept.paymentHash },
         },
@@ -185,7 +185,7 @@ export class Purchases {
       throw new PurchaseError(
         'unpaid',
         'authorization_taken',
-        `The credential must be sent in the header ${offers[0].header}, which the request already has.`,
+        `The credential must be sent in the header ${offers[0].header}, which the request already has. Remove it from the request.`,
       )
     const offer = usable.find(({ amountSat }) => amountSat <= this.#maxSatPerRequest)
     if (offer) return offer

@@ -84,7 +84,7 @@ class Outcome {
   async learn(cause?: unknown): Promise<Paid> {
     const { crypto, signal, patienceMs = PATIENCE_MS } = this.#options
     const { noun, lookUp } = this.#wallet
-    if (!lookUp) throw unknown(`The ${noun} did not say whether it paid, and cannot be asked. It may have.`, cause)
+    if (!lookUp) throw unknown(`The ${noun} did not say whether it paid, and cannot be asked. It may have paid.`, cause)
     const startedMs = performance.now()
     for (
       let pauseMs = FIRST_PAUSE_MS;
@@ -102,7 +102,7 @@ class Outcome {
         )
       await pause(pauseMs, signal)
     }
-    throw unknown(`The ${noun} does not report whether it paid. It may have.`, cause)
+    throw unknown(`The ${noun} does not report whether it paid. It may have paid.`, cause)
   }
 
   #isNew({ completedAtMs, isFinal = false }: { completedAtMs: number; isFinal?: boolean }): boolean {

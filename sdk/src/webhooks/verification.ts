@@ -35,7 +35,8 @@ export async function verifyWebhook(
   if (typeof body !== 'string' && !ArrayBuffer.isView(body))
     throw new TypeError('Pass the raw body as a string or Uint8Array. Parsed JSON cannot be verified.')
   const secrets = typeof secretOrSecrets === 'string' ? [secretOrSecrets] : secretOrSecrets
-  if (!secrets?.length || secrets.some((secret) => !secret)) throw new TypeError('No webhook secret was given.')
+  if (!secrets?.length || secrets.some((secret) => !secret))
+    throw new TypeError('No webhook secret was given. Pass the secret that begins with whsec_.')
   const keys = await Promise.all(secrets.map(importSecret))
 
   const id = required(headers, 'webhook-id')

@@ -81,8 +81,8 @@ async function charged<P extends unknown[], T extends ReadResult>(
 }
 
 /**
- * Servers pass on what a resource or prompt throws, with its code. A 503 or 429 gets JSON-RPC's code for internal errors, because it
- * does not mean that a payment is required or has failed.
+ * Servers pass on what a resource or prompt throws, with its code. A 503 or 429 gets JSON-RPC's code for internal errors, because
+ * it does not mean that a payment is required or has failed.
  */
 function errorOf(refused: Refused): Error {
   const { code, data } = paymentErrorOf(refused)
