@@ -59,7 +59,9 @@ export const ChangeApiKeyParams = strict(
   {
     disabled: Type.Optional(flag('A disabled key is refused until it is enabled again.')),
     name: Type.Optional(personGivenName('A new name.')),
-    scopes: Type.Optional(Type.Array(Scope, { maxItems: 10, description: 'All scopes it has from now on, with `nodes:read`.' })),
+    scopes: Type.Optional(
+      Type.Array(Scope, { maxItems: 10, description: 'All scopes of the key from now on. `nodes:read` is added if missing.' }),
+    ),
     expiresAt: Type.Optional(nullable(futureExpiry)),
   },
   {
@@ -74,7 +76,7 @@ export const RotateApiKeyParams = strict(
     endOverlap: Type.Optional(
       Type.Boolean({
         description:
-          'While an earlier secret still works from the rotation before, a rotation with an overlap is refused unless this is true: it stops that secret at once.',
+          'While a secret from before the last rotation still works, another rotation with an overlap is refused unless this is true, because it stops that secret at once.',
       }),
     ),
     overlapSeconds: Type.Optional(

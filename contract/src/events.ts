@@ -62,7 +62,7 @@ export const EventPage = named(
   {
     events: Type.Array(AccountEvent),
     nextCursor: text(
-      'Where to continue. Call again at once while it differs from the `cursor` you sent, and wait a while when it does not.',
+      'Pass it as `cursor` to continue. If it differs from the `cursor` you sent, call again at once; otherwise, wait before you call again.',
     ),
   },
   { $id: 'EventPage', description: 'One page of events, oldest first.' },

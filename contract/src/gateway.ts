@@ -182,7 +182,7 @@ export const exportPayments = operation({
   operationId: 'exportPayments',
   summary: 'Export payments as CSV, oldest first',
   description:
-    'RFC 4180, with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe. If the response breaks off, the connection is closed before its end.',
+    'RFC 4180, with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe. If the export fails, the connection is closed before the response is complete.',
   query: ExportPaymentsParams,
   status: 200,
   errors: [],

@@ -6,7 +6,7 @@ const Health = named(
   { status: Type.Literal('ok') },
   { $id: 'Health', description: 'The service is running.', examples: [{ status: 'ok' }] },
 )
-/** Health probes may add query parameters of their own. */
+/** Health probes may add any query parameters. */
 const anyQuery = Type.Object({})
 
 export const getHealth = operation({

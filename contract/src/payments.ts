@@ -35,14 +35,15 @@ const newTerms = {
   description: readableText('What the customer pays for.'),
   resource: Type.Optional(readableText('What the payment is bound to. Defaults to the description.')),
 }
-/** Each is for the protocol of its name, and x402 requires its own. */
+/** Each option is for the protocol of the same name. With x402, its option is required. */
 const options = { mpp: Type.Optional(MppParams), x402: Type.Optional(X402Params) }
 
 export const CreatePaymentParams = strict(
   { ...newTerms, protocol: Type.Optional(Protocol), ...options },
   {
     $id: 'CreatePaymentParams',
-    description: 'What to charge for. `protocol` defaults to `mpp`. `mpp` and `x402` are options of the protocol of that name.',
+    description:
+      'What to charge for. `protocol` defaults to `mpp`. `mpp` and `x402` are options for the protocol of the same name.',
     examples: [{ nodeId: 'node_01hgw2bbg0000000000a', amountSat: 21, description: 'One joke', protocol: 'mpp' }],
   },
 )
@@ -84,7 +85,7 @@ export const CreatePaymentBatchParams = strict(
   },
   {
     $id: 'CreatePaymentBatchParams',
-    description: 'What to charge for, in several protocols. `x402` is required if it is one of them.',
+    description: 'What to charge for, in several protocols. The field `x402` is required if `protocols` contains `x402`.',
     examples: [{ nodeId: 'node_01hgw2bbg0000000000a', amountSat: 21, description: 'One joke', protocols: ['l402', 'mpp'] }],
   },
 )

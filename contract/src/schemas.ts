@@ -23,7 +23,7 @@ export const text = (description: string) => Type.String({ description })
 export const flag = (description: string) => Type.Boolean({ description })
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 export const timestamp = (description: string) => Type.Integer({ minimum: 0, description: `${description} Unix seconds.` })
-/** A time to search by. PostgreSQL has no times after its own limit, and pages have none after the year 9999. */
+/** A time to search by, until the end of the year 9999. PostgreSQL and the dashboard do not support all later times. */
 export const timeParam = (description: string) => ({ ...timestamp(description), maximum: 253_402_300_799 })
 /** An id to search by. Other characters occur in no id, and PostgreSQL rejects some of them. */
 export const idParam = (description: string) => Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description })

@@ -50,13 +50,13 @@ const webhookFields = {
   types: nullable(Type.Array(Type.String(), { description: 'Which events are sent. Null: all.' })),
   nodeIds: nullable(Type.Array(Type.String(), { description: 'Only events of these nodes. Null: all.' })),
   description: nullable(text('A note for yourself.')),
-  enabled: flag('Whether events are sent. What happens while it is disabled is not sent later; see `replayEvents`.'),
+  enabled: flag('Whether events are sent. Events that happen while it is disabled are not sent later; see `replayEvents`.'),
   disabledReason: nullable(
     text('Why the service disabled it: `gone` (a response was 410) or `failing` (every attempt has failed for five days).'),
   ),
   createdAt: timestamp('When it was created.'),
   lastSuccessAt: nullable(timestamp('When a delivery last succeeded.')),
-  failingSince: nullable(timestamp('The first failure since then.')),
+  failingSince: nullable(timestamp('When deliveries began to fail; null if none has failed since the last success.')),
 }
 const example = {
   id: 'hook_01hgw2bbg0000000000a',
@@ -116,7 +116,7 @@ export const RotateSecretParams = strict(
       }),
     ),
   },
-  { $id: 'RotateSecretParams', description: 'How long the old secret signs as well.' },
+  { $id: 'RotateSecretParams', description: 'How long the old secret remains in use.' },
 )
 export const RotatedSecret = named(
   { secret },
@@ -183,9 +183,13 @@ const unixSeconds = (description: string) =>
 export const ReplayEventsParams = strict(
   {
     from: unixSeconds('The beginning of the period.'),
-    to: unixSeconds('Its end, which is not part of it.'),
+    to: unixSeconds('The end of the period, which is not included.'),
     types: Type.Optional(
-      Type.Array(EventFilter, { minItems: 1, maxItems: 50, description: 'Only these, of those that the webhook gets.' }),
+      Type.Array(EventFilter, {
+        minItems: 1,
+        maxItems: 50,
+        description: 'Only these types, among those that the webhook receives.',
+      }),
     ),
   },
   { $id: 'ReplayEventsParams', description: 'Which events to send again.', examples: [{ from: 1767225600, to: 1767229200 }] },
@@ -259,7 +263,7 @@ export const rotateWebhookSecret = operation({
   operationId: 'rotateWebhookSecret',
   summary: 'Replace the secret',
   description:
-    'During the grace period, each request has a signature of both secrets. A secret from an earlier grace period no longer signs.',
+    'During the grace period, each request has two signatures, one with each secret. A secret from an earlier grace period no longer signs.',
   body: RotateSecretParams,
   status: 200,
   response: RotatedSecret,
@@ -271,7 +275,8 @@ export const testWebhook = operation({
   path: '/v1/webhooks/{webhookId}/test',
   operationId: 'testWebhook',
   summary: 'Send a sample',
-  description: 'Sends a sample event now, with `test: true`, and returns the response. It is not repeated, and changes nothing.',
+  description:
+    'Sends a sample event now, with `test: true`, and returns the response. A failed attempt is not retried, and nothing in the account changes.',
   body: TestWebhookParams,
   status: 200,
   response: TestResult,
@@ -308,7 +313,7 @@ export const replayEvents = operation({
   operationId: 'replayEvents',
   summary: 'Send the events of a period again',
   description:
-    'Also sends those that happened before the webhook was created or while it was disabled. Each has the same `webhook-id` as the first time.',
+    'Also sends events that happened before the webhook was created or while it was disabled. Each event has the same `webhook-id` as the first time.',
   body: ReplayEventsParams,
   status: 202,
   response: Replay,

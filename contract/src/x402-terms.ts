@@ -59,7 +59,7 @@ export const MppParams = strict(
   { $id: 'MppParams', description: 'Options of an MPP challenge.' },
 )
 
-/** As the specification of x402 has them, so that they can be passed on. */
+/** The fields of the x402 specification, so that they can be passed on unchanged. */
 export const X402Requirements = named(
   {
     scheme: text('Always `exact`.'),

@@ -57,11 +57,11 @@ export const X402PaymentParams = strict(
   {
     x402Version: version,
     paymentPayload: anyObject('The decoded value of the customer’s PAYMENT-SIGNATURE.'),
-    paymentRequirements: anyObject('What the request that is being served requires, with the hash of that request.'),
+    paymentRequirements: anyObject('What the request that you are serving requires, with the hash of that request.'),
   },
   {
     $id: 'X402PaymentParams',
-    description: 'A payment and what it must fulfil.',
+    description: 'A payment and the requirements that it must meet.',
     examples: [
       {
         x402Version: 2,
@@ -73,14 +73,16 @@ export const X402PaymentParams = strict(
 )
 
 export const X402Verification = named(
-  { isValid: flag('Whether `settle` would succeed now.'), invalidReason: Type.Optional(text('Why it would not.')) },
+  { isValid: flag('Whether `settle` would succeed now.'), invalidReason: Type.Optional(text('Why `settle` would fail.')) },
   { $id: 'X402Verification', description: 'The result of a verification.', examples: [{ isValid: true }] },
 )
 export const X402Settlement = named(
   {
-    success: flag('Whether this call has settled the payment. Deliver only then.'),
+    success: flag('Whether this call has settled the payment. Deliver only if it is true.'),
     errorReason: Type.Optional(
-      text('Why it has not. `exact_lnbtc_invoice_not_settled` and `exact_lnbtc_receiver_unavailable` are not final.'),
+      text(
+        'Why the payment was not settled. `exact_lnbtc_invoice_not_settled` and `exact_lnbtc_receiver_unavailable` are not final.',
+      ),
     ),
     transaction: text('The payment hash; empty after a failure.'),
     network,
@@ -114,7 +116,8 @@ export const verifyPayment = operation({
   path: '/v1/gateway/x402/verify',
   operationId: 'verifyPayment',
   summary: 'Verify an x402 payment without using it up',
-  description: 'For payments that were created in this account. Refusals are also 200. Deliver only after `settlePayment`.',
+  description:
+    'For payments that were created in this account. A refusal also has status 200. Deliver only after `settlePayment`.',
   body: X402PaymentParams,
   response: X402Verification,
 })
@@ -125,7 +128,7 @@ export const settlePayment = operation({
   operationId: 'settlePayment',
   summary: 'Verify an x402 payment and claim the delivery',
   description:
-    'Exactly one call succeeds; all others get `duplicate_settlement`, even if they repeat the first one. Refusals are also 200.',
+    'Exactly one call succeeds; all others get `duplicate_settlement`, even if they repeat the first one. A refusal also has status 200.',
   body: X402PaymentParams,
   response: X402Settlement,
 })

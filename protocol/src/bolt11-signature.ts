@@ -1,7 +1,7 @@
 import { bech32 } from '@scure/base'
 import { concat, toHex, utf8Of } from './bytes.ts'
 
-/** What an invoice's signature covers. Apart from `readInvoice`, because only x402 asks who signed. */
+/** What an invoice's signature covers. Separate from `readInvoice`, because only x402 needs to know who signed. */
 export type InvoiceSignature = {
   /** Its SHA-256 was signed. */
   message: Uint8Array

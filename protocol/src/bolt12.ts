@@ -31,11 +31,11 @@ export function readOffer(text: string): Bolt12Offer | undefined {
   if (offer.length > MAX_LENGTH || !SHAPE.test(offer)) return undefined
   const bytes = bech32.fromWordsUnsafe([...offer.slice(4)].map((character) => CHARSET.indexOf(character)))
   const fields = bytes && fieldsOf(bytes)
-  // Without both there is nobody to pay: the rest was cut off.
+  // An offer with neither of these names nobody to pay, so its end was probably cut off.
   if (!fields || !(fields.has(TYPE.issuerKey) || fields.has(TYPE.paths))) return undefined
   const read = <T>(type: number, as: (value: Uint8Array) => T | undefined): T | undefined | null => {
     const value = fields.get(type)
-    // Null: it is there and cannot be read, which is not the same as not saying it.
+    // Null: the field exists but cannot be read. Undefined: the field is missing.
     return value && (as(value) ?? null)
   }
   const amount = read(TYPE.amount, numberIn)
@@ -67,7 +67,7 @@ function fieldsOf(bytes: Uint8Array): Map<number, Uint8Array> | undefined {
   return fields
 }
 
-/** The larger forms would be fields of 64 kB. */
+/** Larger forms are refused: they are only for numbers from 65,536. */
 function sizeAt(bytes: Uint8Array, at: number): { value: number; next: number } | undefined {
   const [first, high, low] = bytes.subarray(at, at + 3)
   if (first === undefined || first > 0xfd) return undefined

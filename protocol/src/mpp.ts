@@ -28,7 +28,7 @@ export type MppChallenge = {
   header?: MppHeader | undefined
 }
 
-/** The field that carries the credential if `Authorization` is the seller's own. */
+/** The header that carries the credential if the seller uses `Authorization` for other credentials. */
 export const MPP_HEADER = 'Payment-Authorization'
 export type MppHeader = typeof MPP_HEADER
 
@@ -42,8 +42,8 @@ export type IdSlots = Omit<MppChallenge, 'id'> & { digest?: string; opaque?: str
 const REALM = /^[ !#-[\]-{}~]+$/
 
 /**
- * The value of WWW-Authenticate. Only `header` adds a seventh parameter, and only if the seller asks for it: some clients do not echo one,
- * and one client misparses quotes in it.
+ * The value of WWW-Authenticate. Only `header` adds a seventh parameter, and only if the seller asks for it: some clients do not
+ * echo a seventh parameter, and one client misparses quotes in it.
  */
 export function issueMpp(
   primitives: Primitives,
@@ -116,7 +116,7 @@ export function readMpp(text: string): MppCredential | Refusal {
   ) {
     return malformed('The challenge in the credential lacks a field, or a field is not a string.')
   }
-  // Other issuers may omit `expires` and add the other two. We never do, and all three are inputs of the id.
+  // Other issuers may omit `expires` and add `digest` or `opaque`. We never do, and all three are inputs of the id.
   if (expires === undefined || digest !== undefined || opaque !== undefined) return unknownChallenge()
   if (header !== undefined && header !== MPP_HEADER) return unknownChallenge()
   return { challenge: { id, realm, method, intent, request, expires, header }, preimage }

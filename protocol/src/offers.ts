@@ -80,9 +80,9 @@ const ECHOED = ['id', 'realm', 'method', 'intent', 'request', 'expires', 'digest
 function mppOffer({ params }: Challenge, nowSeconds: number, obeysHeader: boolean): Offer | string | undefined {
   if (params.get('method') !== 'lightning' || params.get('intent') !== 'charge') return undefined
   const named = params.get('header')
-  // A client that sent it in Authorization would pay for nothing.
+  // A client that sent the credential in Authorization would pay and get nothing.
   if (named !== undefined && (!obeysHeader || named !== MPP_HEADER))
-    return 'Its credential must be sent in a header of its own, which is not supported'
+    return 'Its credential must be sent in a separate header, which is not supported'
   const [id, realm, expires] = [params.get('id'), params.get('realm'), params.get('expires')]
   const text = params.get('request') ?? ''
   // Require unpadded base64url: the merchant would refuse any other encoding after the payment.

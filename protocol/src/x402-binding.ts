@@ -13,7 +13,7 @@ const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]+$/
 const BAD_ESCAPE = /%(?![0-9A-Fa-f]{2})/
 const VALUE = /^[\t\x20-\x7e]*$/
-/** Change between the request and its paid repetition, or are the payment itself. */
+/** Their values change between a request and its paid repetition, or are the payment itself. */
 const NEVER_BOUND = ['payment-signature']
 const NEVER_BOUND_METADATA = ['x402/payment', 'progressToken']
 
@@ -21,7 +21,7 @@ const NEVER_BOUND_METADATA = ['x402/payment', 'progressToken']
 export type Hashing = { sha256: (data: Uint8Array) => Uint8Array | Promise<Uint8Array> }
 
 export type HttpCall = {
-  /** In the case in which it was sent. */
+  /** With the same upper and lower case letters as it was sent. */
   method: string
   /** The public URL with its query, not normalized. */
   url: string
@@ -147,7 +147,10 @@ function headerValue(given: string | readonly string[] | undefined): Uint8Array 
   return utf8Of(lines.map(trimmed).join(', '))
 }
 
-/** Only blanks, which `trim` would exceed; and not by a pattern, which would take quadratic time for a run of blanks in the middle. */
+/**
+ * Removes only spaces and tabs; `trim` would remove more. A regular expression would take quadratic time for many blanks in the
+ * middle.
+ */
 function trimmed(line: string): string {
   const isBlank = (at: number): boolean => line[at] === ' ' || line[at] === '\t'
   let [from, to] = [0, line.length]

@@ -56,7 +56,7 @@ function difference(accepted: Json, required: Json): X402Reason | undefined {
   return undefined
 }
 
-/** Step 2: both sides agree; are they valid? */
+/** Step 2: whether the terms that both sides agree on are valid. */
 function termsReason(terms: Json, { isNodeKey }: X402Context): X402Reason | undefined {
   const { amount, maxTimeoutSeconds, payTo } = terms
   if (terms.scheme !== 'exact') return 'unsupported_scheme'
@@ -71,7 +71,7 @@ function termsReason(terms: Json, { isNodeKey }: X402Context): X402Reason | unde
 const METHOD = 'assetTransferMethod'
 const FLOW = 'paymentFlow'
 const BINDING = ['requestHash', 'requestBindingProfile', 'requestBindingParams']
-/** Compared by rules of their own. Everything else that the server has declared must come back unchanged. */
+/** These fields have separate rules. Everything else that the server has declared must come back unchanged. */
 const KNOWN = new Set(['invoice', METHOD, FLOW, ...BINDING])
 
 /** Steps 3 and 4: method, flow, request, other fields of the server, invoices. A client may add fields. */

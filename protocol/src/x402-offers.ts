@@ -11,8 +11,9 @@ import { judgeRequirements, type X402Context } from './x402-checks.ts'
 const MAX_LENGTH = 64 * 1024
 
 /**
- * Reads PAYMENT-REQUIRED for a client. Every offer is bound to this request and signed by the node that it names: what is paid can buy
- * nothing else, and nobody else's invoice is paid. Without a request, the offers were checked before, and are read again.
+ * Reads PAYMENT-REQUIRED for a client. Only offers that are bound to this request and signed by the node they name can be paid,
+ * so a payment buys nothing else and goes to nobody else. Without a request, the binding is not checked: it was checked when the
+ * offer was first read.
  */
 export function readX402Offers(
   primitives: Pick<Primitives, 'sha256'>,

@@ -78,7 +78,7 @@ export function x402Requirements(terms: X402Terms): X402Requirements {
 export const issueX402 = (resource: X402Resource, requirements: X402Requirements): string =>
   toBase64(utf8Of(JSON.stringify({ x402Version: X402_VERSION, resource, accepts: [requirements] })))
 
-/** What a challenge of ours requires. */
+/** What a challenge that we issued requires. */
 export function requirementsIn(challenge: string): X402Requirements {
   const { accepts } = jsonObjectIn(challenge) ?? {}
   const [requirements] = Array.isArray(accepts) ? accepts : []
@@ -145,7 +145,7 @@ export type X402Reason =
   | 'network_mismatch'
   | `invalid_exact_lnbtc_${OfScheme}`
 
-/** What the payment's state, and not the credential, decides. The last two are not final. */
+/** Reasons that depend on the state of the payment, not on the credential. The last two are not final. */
 export const DUPLICATE_SETTLEMENT = 'duplicate_settlement'
 export const INVOICE_NOT_SETTLED = 'exact_lnbtc_invoice_not_settled'
 export const RECEIVER_UNAVAILABLE = 'exact_lnbtc_receiver_unavailable'

@@ -243,7 +243,7 @@ describe('MPP: the credential', () => {
       expect(verdict(presented({ challenge: { ...echoed, [name]: changed }, payload }))).toBe('unknown-challenge')
     })
 
-    test('MPP 36: left out is refused', () => {
+    test('MPP 36: a credential without it is refused', () => {
       const { [name]: _left, ...rest } = echoed
       expect(verdict(presented({ challenge: rest, payload }))).toBe(
         // Other issuers may omit the expiry, so such a credential is well formed but does not match our challenge.
@@ -251,7 +251,7 @@ describe('MPP: the credential', () => {
       )
     })
 
-    test('MPP 36: swapped with any other field is refused', () => {
+    test('MPP 36: a credential where it is swapped with any other field is refused', () => {
       for (const another of FIELDS.filter((one) => one !== name)) {
         const swapped = { ...echoed, [name]: echoed[another], [another]: echoed[name] }
         expect(verdict(presented({ challenge: swapped, payload }))).toBe('unknown-challenge')

@@ -19,12 +19,12 @@ const refusal = (challenge: string, echoed: object) =>
   mppRefusal(credential(echoed), { challenge, paymentHash, amountSat: terms.amountSat }, key)
 
 describe('C52: the header of an MPP challenge', () => {
-  test('C52: without it, the challenge is as before', () => {
+  test('C52: without a header, the challenge has its six usual parameters', () => {
     expect(Object.keys(paramsOf(issue()))).toEqual(['id', 'realm', 'method', 'intent', 'request', 'expires'])
     expect(refusal(issue(), paramsOf(issue()))).toBeUndefined()
   })
 
-  test('C52: with it, the id has an eighth input, before the last one', () => {
+  test('C52: with a header, the id has an eighth input, before the last one', () => {
     const { id, realm, method, intent, request, expires, header, ...more } = paramsOf(issue(MPP_HEADER))
     expect([header, more]).toEqual(['Payment-Authorization', {}])
     const input = [realm, method, intent, request, expires, '', 'Payment-Authorization', ''].join('|')
@@ -32,7 +32,7 @@ describe('C52: the header of an MPP challenge', () => {
     expect(id).not.toBe(paramsOf(issue()).id)
   })
 
-  test('C52: the client must echo it', () => {
+  test('C52: the client must echo the header', () => {
     const [plain, withHeader] = [issue(), issue(MPP_HEADER)]
     const params = paramsOf(withHeader)
     expect(refusal(withHeader, params)).toBeUndefined()
@@ -42,14 +42,14 @@ describe('C52: the header of an MPP challenge', () => {
       ...['', 'payment-authorization', 'Authorization', null, 1].map((header) => ({ ...params, header })),
     ])
       expect(refusal(withHeader, echoed)?.problem).toContain('lightning/unknown-challenge')
-    // Nor can it be added to, or moved between, challenges.
+    // The header cannot be added to a challenge, or moved between challenges.
     expect(refusal(plain, { ...paramsOf(plain), header: MPP_HEADER })?.reason).toBe('invalid')
     expect(refusal(plain, params)?.reason).toBe('invalid')
     expect(refusal(withHeader, paramsOf(plain))?.reason).toBe('invalid')
   })
 
-  test('C52: a client of ours that could only send it in Authorization does not pay', () => {
-    expect(readOffers(issue(MPP_HEADER), 0)).toEqual({ unusable: expect.stringMatching(/header of its own/) })
+  test('C52: a client of ours that can send its credential only in Authorization does not pay', () => {
+    expect(readOffers(issue(MPP_HEADER), 0)).toEqual({ unusable: expect.stringMatching(/separate header/) })
     expect(readOffers(`${issue(MPP_HEADER)}, ${issue()}`, 0)).toMatchObject({ offers: [{ protocol: 'mpp' }] })
   })
 })

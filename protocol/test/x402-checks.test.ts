@@ -219,7 +219,7 @@ test('C62: the signature is verified over every byte of an invoice', () => {
   expect(isSignedBy(withFields([2, 0, 1, 0]), NODE_KEY)).toBe(false)
 })
 
-test('C63: an expired payment is the only one that could be paid again', () => {
+test('C63: the reason is `expired` only if the payment can be made again', () => {
   expect(new X402Refusal('invalid_exact_lnbtc_invoice_expired').reason).toBe('expired')
   expect(new X402Refusal('invalid_exact_lnbtc_asset').reason).toBe('invalid')
 })

@@ -30,7 +30,7 @@ export type BoltyardOptions = {
  */
 const IS_WORKERS = 'WebSocketPair' in globalThis
 const NO_KEY = IS_WORKERS
-  ? 'No API key. A Worker gets it with each request, so create the client there: `client: new Boltyard({ apiKey: env.SERVICE_API_KEY })`. If you do, the secret SERVICE_API_KEY is not set.'
+  ? 'No API key. A Worker gets its secrets with each request, so create the client in the request handler: `client: new Boltyard({ apiKey: env.SERVICE_API_KEY })`. If you already do, set the secret SERVICE_API_KEY.'
   : 'No API key: pass `apiKey`, or set SERVICE_API_KEY.'
 const LOCAL = 'http://127.0.0.1:8402/v1'
 

@@ -9,8 +9,8 @@ export class BoltyardError extends Error {
   /** The id of the request in the service's log. Quote it when you report a problem to the operator. */
   readonly requestId: string | undefined
   /**
-   * The other members of the service's error object, such as `reason`. If the call may have been carried out, also what to repeat it with:
-   * `idempotencyKey` or `requestId`.
+   * The other members of the service's error object, such as `reason`. If the call may have been carried out, also the
+   * `idempotencyKey` or `requestId` with which you can repeat it safely.
    */
   readonly details: Record<string, unknown>
 
@@ -64,7 +64,7 @@ export class CredentialError extends BadRequestError {
   }
 }
 
-/** 401: the key is missing, invalid or disabled, or lacks the scope. */
+/** 401: the key is missing, invalid, disabled, expired or revoked, or lacks the scope. */
 export class AuthenticationError extends BoltyardError {
   static override readonly [KIND]: string = 'AuthenticationError'
 }

@@ -10,7 +10,7 @@ export type WireAnswer = {
   status: number
   header: (name: string) => string | null
   text: string
-  /** True if the request had been sent before, on a connection that was lost. That one may have arrived too. */
+  /** True if the request was sent twice because the first connection was lost. The first copy may have arrived too. */
   isResent?: boolean
 }
 

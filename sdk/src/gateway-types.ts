@@ -71,7 +71,7 @@ export type X402Params = {
   requestBindingParams: X402BindingParams
 }
 
-/** What to charge for. `protocol` defaults to `mpp`. `mpp` and `x402` are options of the protocol of that name. */
+/** What to charge for. `protocol` defaults to `mpp`. `mpp` and `x402` are options for the protocol of the same name. */
 export type CreatePaymentParams = {
   /** A ready node of this account, which receives the money. */
   nodeId: string
@@ -116,7 +116,7 @@ export type CreatedPayment = {
   accepts?: X402Requirements[]
 }
 
-/** What to charge for, in several protocols. `x402` is required if it is one of them. */
+/** What to charge for, in several protocols. The field `x402` is required if `protocols` contains `x402`. */
 export type CreatePaymentBatchParams = {
   /** A ready node of this account, which receives the money. */
   nodeId: string
@@ -368,21 +368,21 @@ export type X402Supported = {
   signers: Record<string, unknown>
 }
 
-/** A payment and what it must fulfil. */
+/** A payment and the requirements that it must meet. */
 export type X402PaymentParams = {
   /** The version of x402: 2. */
   x402Version: number
   /** The decoded value of the customer’s PAYMENT-SIGNATURE. */
   paymentPayload: Record<string, unknown>
-  /** What the request that is being served requires, with the hash of that request. */
+  /** What the request that you are serving requires, with the hash of that request. */
   paymentRequirements: Record<string, unknown>
 }
 
 /** The result of a settlement. */
 export type X402Settlement = {
-  /** Whether this call has settled the payment. Deliver only then. */
+  /** Whether this call has settled the payment. Deliver only if it is true. */
   success: boolean
-  /** Why it has not. `exact_lnbtc_invoice_not_settled` and `exact_lnbtc_receiver_unavailable` are not final. */
+  /** Why the payment was not settled. `exact_lnbtc_invoice_not_settled` and `exact_lnbtc_receiver_unavailable` are not final. */
   errorReason?: string
   /** The payment hash; empty after a failure. */
   transaction: string
@@ -394,6 +394,6 @@ export type X402Settlement = {
 export type X402Verification = {
   /** Whether `settle` would succeed now. */
   isValid: boolean
-  /** Why it would not. */
+  /** Why `settle` would fail. */
   invalidReason?: string
 }

@@ -51,7 +51,7 @@ export function nodeExchange(): Exchange | undefined {
     } catch (error) {
       if (!(error instanceof StaleConnection)) throw error
       const answer = await send(request, signal, pool.http, false).catch((second) => {
-        // The service may have stopped after it got the first one, so the call does not count as never sent.
+        // The service may have received the first request before it stopped, so the call must not count as never sent.
         throw wasNeverSent(second) ? error : second
       })
       return { ...answer, isResent: true }

@@ -57,7 +57,7 @@ export class Nodes {
     return this.#move(id, 'stop', ['stopped'], options)
   }
 
-  /** Never retried automatically: a second restart would disconnect clients that have just reconnected. */
+  /** Not retried if it may have been carried out: a second restart would disconnect clients that have just reconnected. */
   restart(id: string, options: CallOptions = {}): Promise<Node> {
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/restart`, whenUncertain: 'give up' })
   }
@@ -66,7 +66,7 @@ export class Nodes {
     return this.#transport.call({ ...options, method: 'GET', path: `${pathOf(id)}/updates` })
   }
 
-  /** Updates to the latest version by default. Never retried automatically. */
+  /** Updates to the latest version by default. Not retried if it may have been carried out. */
   update(id: string, version?: string, options: CallOptions = {}): Promise<Node> {
     const body = version === undefined ? {} : { version }
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/update`, body, whenUncertain: 'give up' })
@@ -87,9 +87,10 @@ export class Nodes {
       if (node.status !== 'provisioning')
         throw new BoltyardError(node.failureMessage ?? `The node is ${node.status}.`, { code: `node_${node.status}` })
       if (Date.now() + pauseMs > deadline)
-        throw new TimeoutError(`The node is still ${node.status} after ${timeoutMs} ms. It continues in the background.`, {
-          code: 'timeout',
-        })
+        throw new TimeoutError(
+          `The node is still ${node.status} after ${timeoutMs} ms. It continues in the background. To wait longer, call waitUntilReady again.`,
+          { code: 'timeout' },
+        )
       await pause(pauseMs, signal)
     }
   }

@@ -73,8 +73,8 @@ export class Payments {
   }
 
   /**
-   * Validates the credential and claims the delivery. After a lost response it retries with the same request id, so it claims only once. If
-   * it fails nevertheless, `error.details.requestId` is the id to repeat it with.
+   * Validates the credential and claims the delivery. After a lost response it retries with the same request id, so it claims
+   * only once. If the call still fails, repeat it with the id in `error.details.requestId`.
    */
   redeem(id: string, params: RedeemPaymentParams, options: CallOptions = {}): Promise<RedeemedPayment> {
     const requestId = params.requestId ?? crypto.randomUUID()

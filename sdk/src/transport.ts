@@ -11,8 +11,9 @@ export type CallOptions = {
   /** Time limit for each attempt. */
   timeoutMs?: number | undefined
   /**
-   * Time limit for the whole call, including retries and the pauses between them. If a retry would not fit, the call fails immediately with
-   * the last error. Without this option there is no limit, except that a rate limit (429) of more than 5 s is not waited for.
+   * Time limit for the whole call, including retries and the pauses between them. If a retry would not fit, the call fails
+   * immediately with the last error. Without this option there is no limit, but the call fails if a 429 response asks it to wait
+   * for more than 5 s.
    */
   totalTimeoutMs?: number | undefined
 }
@@ -105,8 +106,8 @@ export class Transport {
   }
 
   /**
-   * Opens a stream of events and returns a function that reads the next chunk; undefined at the end. One attempt, which the controller ends.
-   * It takes no slot of the concurrency limit: a few open streams would block all other calls.
+   * Opens a stream of events and returns a function that reads the next chunk; undefined at the end. Makes one attempt; abort the
+   * controller to end it. Streams do not count towards the concurrency limit: a few of them would block all other calls.
    */
   async open(call: Call, controller: AbortController, idleTimeoutMs: number): Promise<() => Promise<Uint8Array | undefined>> {
     const { baseUrl, timeoutMs, openStream } = this.#options

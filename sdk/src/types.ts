@@ -117,7 +117,7 @@ export type AccountEvent = {
 /** One page of events, oldest first. */
 export type EventPage = {
   events: AccountEvent[]
-  /** Where to continue. Call again at once while it differs from the `cursor` you sent, and wait a while when it does not. */
+  /** Pass it as `cursor` to continue. If it differs from the `cursor` you sent, call again at once; otherwise, wait before you call again. */
   nextCursor: string
 }
 

@@ -1,5 +1,6 @@
 /**
- * Nothing was listening, or its TLS certificate was invalid, so the request was not sent. `bad port` is a port that fetch refuses to use.
+ * The server could not be found or reached, or its TLS certificate was invalid, so the request was not sent. `bad port` is a port
+ * that fetch refuses to use.
  */
 const NEVER_SENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|bad port)/

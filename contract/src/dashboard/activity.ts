@@ -51,7 +51,7 @@ export const ActivityParams = strict({
   hourStartMinute: Type.Optional(
     Type.Enum(['0', '15', '30', '45'], {
       description:
-        'The minute of the UTC hour at which hours begin for the reader, so that what is folded belongs to one day. Defaults to `0`.',
+        'The minute of the UTC hour at which the reader’s hours begin, so that no folded entry spans two days. Defaults to `0`.',
     }),
   ),
 })

@@ -32,7 +32,7 @@ export const PaymentEvents = named(
       }),
     ),
   },
-  { $id: 'PaymentEvents', description: 'The events of a payment, oldest first, and their way to each webhook.' },
+  { $id: 'PaymentEvents', description: 'The events of a payment, oldest first, and their delivery to each webhook.' },
 )
 export type PaymentEvents = Static<typeof PaymentEvents>
 

@@ -3,7 +3,7 @@ import { operation } from '../operation.ts'
 import { count, idParam, named, strict, text, timeParam, timestamp } from '../schemas.ts'
 
 const unlistedNodes = count(
-  'Nodes that have not listed what they received for a while, for example because they do not respond. Of these, only gateway payments are complete.',
+  'Nodes that have not reported for a while what they received, for example because they do not respond. For these nodes, only gateway payments are complete.',
 )
 const quarterHour = Type.Object({
   at: timestamp('Start of the quarter hour.'),

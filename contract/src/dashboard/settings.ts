@@ -25,12 +25,15 @@ export const Security = named(
 export type Security = Static<typeof Security>
 export const TwoFactorSetup = named(
   { secret: text('In base 32, to type into the app.'), uri: text('The same as an `otpauth:` URI, for a QR code.') },
-  { $id: 'TwoFactorSetup', description: 'Not on until a code confirms it.' },
+  {
+    $id: 'TwoFactorSetup',
+    description: 'What the authenticator app needs. Two-factor sign-in is not on until a code confirms it.',
+  },
 )
 export type TwoFactorSetup = Static<typeof TwoFactorSetup>
 export const RecoveryCodes = named(
   { recoveryCodes: Type.Array(Type.String()) },
-  { $id: 'RecoveryCodes', description: 'Shown once. Earlier ones no longer work.' },
+  { $id: 'RecoveryCodes', description: 'New recovery codes, shown once. Earlier codes no longer work.' },
 )
 export const AccountDeletion = named(
   {
@@ -89,7 +92,7 @@ export const beginTwoFactor = operation({
   path: '/dashboard/api/security/two-factor',
   operationId: 'beginTwoFactor',
   summary: 'Start to set up two-factor sign-in',
-  body: strict({ password }, { $id: 'BeginTwoFactorParams', description: 'Proof of who asks.' }),
+  body: strict({ password }, { $id: 'BeginTwoFactorParams', description: 'Proof that the person asks for this.' }),
   status: 200,
   response: TwoFactorSetup,
   errors: [],

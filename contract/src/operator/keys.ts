@@ -46,7 +46,7 @@ export const rotateAccountKey = operation({
   operationId: 'rotateAccountKey',
   summary: 'Replace the secret of an API key',
   description:
-    'The new secret is returned only in this response. The current one works for the overlap. While a secret still overlaps from an earlier rotation, another rotation with an overlap is refused unless `endOverlap` is true, because it stops that secret at once: after a lost response, programs may still use it.',
+    'The new secret is returned only in this response. The current secret keeps working for the overlap. While a secret from before the last rotation still works, another rotation with an overlap is refused unless `endOverlap` is true, because it stops that secret at once. Programs may still use that secret, for example if the response with its replacement was lost.',
   params: KeyOfAccount,
   body: RotateApiKeyParams,
   status: 200,

@@ -9,10 +9,12 @@ export const SignInLink = named(
     expiresAt: timestamp('When it stops working.'),
     kind: Type.Enum(['sign-in', 'claim', 'invitation'], {
       description:
-        '`sign-in`: it signs in the owner of the account, whoever uses it. `claim`: the account has no owner; whoever uses it becomes the owner. `invitation`: a new account.',
+        '`sign-in`: anyone who uses it is signed in as the owner of the account. `claim`: the account has no owner, and the person who uses the link becomes the owner. `invitation`: a new account.',
     }),
     email: nullable(
-      text('Whom it signs in, or the only address that can sign up with the invitation; null if the person chooses one.'),
+      text(
+        'The address of the person it signs in, or the only address that can sign up with the invitation; null if the person chooses one.',
+      ),
     ),
   },
   { $id: 'SignInLink', description: 'A link for you to pass on: the service does not send email.' },

@@ -16,7 +16,7 @@ export const PayInvoiceParams = strict(
   { $id: 'PayInvoiceParams', description: 'The invoice to pay.' },
 )
 export const PaidInvoice = named(
-  { paymentHash: text('Hex.'), preimage: text('The preimage in hex, which proves the payment.') },
+  { paymentHash: text('Hex.'), preimage: text('The preimage in hex, which the payer learns by paying.') },
   { $id: 'PaidInvoice', description: 'A paid invoice.' },
 )
 export type PaidInvoice = Static<typeof PaidInvoice>

@@ -13,7 +13,10 @@ export type BuyerOptions = {
   wallet: WalletOptions
   /** The highest price of one request, without the routing fee. A more expensive one is refused. */
   maxSatPerRequest: number
-  /** The most that is spent in any 24 hours by all programs with the same store. Routing fees count afterwards, if the wallet reports them. */
+  /**
+   * The most that is spent in any 24 hours by all programs with the same store. Routing fees are added after each payment, if the
+   * wallet reports them.
+   */
   maxSatPerDay: number
   /**
    * Where purchases are kept: a directory, or a store. Defaults to a directory below the user's state directory
@@ -24,9 +27,9 @@ export type BuyerOptions = {
 
 export type BuyInit = RequestInit & {
   /**
-   * Names the purchase of this method and URL, which is then made once for all time, whatever the body. Without it, requests with the same
-   * method, URL and body are one purchase until its response was read to the end. Give them different keys to buy the same thing several
-   * times at once.
+   * Identifies the purchase. With the same method, URL and key, it is made only once, ever, whatever the body. Without a key,
+   * requests with the same method, URL and body are one purchase until its response has been read to the end. To buy the same
+   * thing several times at once, use different keys.
    */
   purchaseKey?: string | undefined
 }
@@ -36,13 +39,15 @@ export type Buyer = {
   fetch(input: string | URL | Request, init?: BuyInit): Promise<Response>
   /** The purchases that were not delivered yet. */
   unfinished(): Promise<PurchaseInfo[]>
-  /** Hands in the preimage of an unfinished purchase whose wallet cannot be asked. The next call presents the credential. */
+  /**
+   * Adds the preimage to an unfinished purchase, for wallets that cannot be asked for it. The next call presents the credential.
+   */
   complete(paymentHash: string, preimage: string): Promise<void>
-  /** Gives up a purchase: the next call may pay again, even if this one was paid. */
+  /** Gives up a purchase: the next call may pay again, even if this purchase was paid. */
   forget(paymentHash: string): Promise<void>
 }
 
-/** They are not sold: a paywall answers them without using up a payment. */
+/** A paywall responds to these without using up a payment, so the buyer never pays for them. */
 const UNSOLD = new Set(['HEAD', 'OPTIONS'])
 
 export function buyer({ wallet, maxSatPerRequest, maxSatPerDay, store }: BuyerOptions): Buyer {
@@ -67,13 +72,13 @@ function storeOf(store: BuyerOptions['store']): PurchaseStore {
   const directory = store ?? defaultDirectory()
   if (directory !== undefined) return fileStore(directory)
   throw new TypeError(
-    'There are no lasting files here. Pass `store`: one of your own, or `memoryStore()`, which forgets what was paid when the process ends.',
+    'This runtime has no permanent files. Pass `store`: your own store, or `memoryStore()`, which forgets what was paid when the process ends.',
   )
 }
 
 /**
- * Without headers: some, such as a trace id, differ between a request and its repetition after a crash, which must not be paid again. With a
- * `purchaseKey` also without the body, which may contain the time.
+ * The headers are left out: some, such as a trace id, change when a request is repeated after a crash, and the repetition must
+ * not be paid again. With a `purchaseKey`, the body is left out too: it may contain the time.
  */
 function keyOf(crypto: BuyerCrypto, { method, url, body }: HttpCall, purchaseKey: string | undefined): string {
   const bodyHash = body && purchaseKey === undefined ? sha256Hex(crypto, body) : ''

@@ -1,6 +1,9 @@
 type Watcher = { onEnd: () => Promise<void>; onBreak: () => Promise<void> }
 
-/** The same response. `onEnd` is called, and waited for, when its body was read to the end or cancelled; `onBreak` if it was cut off. */
+/**
+ * Returns a copy of the response that awaits `onEnd` when its body has been read to the end or cancelled, and `onBreak` when
+ * reading fails.
+ */
 export async function watched(response: Response, { onEnd, onBreak }: Watcher): Promise<Response> {
   if (!response.body) {
     await onEnd()

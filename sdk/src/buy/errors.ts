@@ -1,6 +1,6 @@
 import { BoltyardError, type Facts, KIND } from '../errors.ts'
 
-/** What is known about the money: `unpaid` is certain, `paid` too. After `unknown`, the next call asks the wallet before anything else. */
+/** Whether money was spent. `unpaid` and `paid` are certain. After `unknown`, the next call first asks the wallet. */
 export type Outcome = 'unpaid' | 'unknown' | 'paid'
 
 export type PurchaseErrorCode =
@@ -30,7 +30,7 @@ export class PurchaseError extends BoltyardError {
   static override readonly [KIND]: string = 'PurchaseError'
   declare readonly code: PurchaseErrorCode
   readonly outcome: Outcome
-  /** The message without what it says about the money. */
+  /** The message without the sentence that says whether money was spent. */
   readonly reason: string
 
   constructor(outcome: Outcome, code: PurchaseErrorCode, reason: string, more: More = {}) {
@@ -40,7 +40,9 @@ export class PurchaseError extends BoltyardError {
     this.reason = reason
   }
 
-  /** The same about this purchase. If an earlier attempt may have paid it, a failure of this one does not mean that nothing was paid. */
+  /**
+   * Returns this error with the payment hash of the purchase. If an earlier attempt may have paid, `unpaid` becomes `unknown`.
+   */
   about(paymentHash: string, isResumed: boolean): PurchaseError {
     const isDoubtful = isResumed && this.outcome === 'unpaid'
     const reason = isDoubtful ? `${this.reason} This call paid nothing, but an earlier one may have.` : this.reason

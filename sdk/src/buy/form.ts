@@ -1,13 +1,13 @@
 import { utf8Of } from '../../../protocol/src/bytes.ts'
 import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
 
-/** As `fetch` writes it. With fewer characters, the new boundary could occur in a value. */
+/** The header as `fetch` writes it. A boundary with fewer than 24 characters could occur in a value. */
 const TYPE = /^(multipart\/form-data; *boundary=("?))([\w'()+,./:=?-]{24,70})\2$/i
 
 /**
- * `fetch` draws a random boundary for each form. This one follows from the content, so that a form that is sent again after a crash is the same
- * request: for the key of its purchase, and for x402, which binds the bytes. It has the same length, so nothing else moves. A form that is not
- * exactly as `fetch` makes it stays as it is: its boundary was not drawn here.
+ * `fetch` uses a random boundary for each form. This replaces it with one of the same length that is derived from the content, so
+ * that a form sent again after a crash has the same bytes: the purchase's key and x402 depend on them. A form that does not look
+ * exactly as `fetch` makes it is not changed, because the caller chose its boundary.
  */
 export function withSteadyBoundary(crypto: Pick<BuyerCrypto, 'sha256'>, headers: Headers, body: Uint8Array): Uint8Array {
   const [, beginning = '', quote = '', boundary = ''] = TYPE.exec(headers.get('content-type') ?? '') ?? []
@@ -24,7 +24,10 @@ export function withSteadyBoundary(crypto: Pick<BuyerCrypto, 'sha256'>, headers:
 
 const [CR, LF, DASH] = [13, 10, 45]
 
-/** Where it separates two parts. Undefined unless every line that begins with it does so, and only the last one ends the form. */
+/**
+ * Where the boundary occurs. Undefined unless every line that begins with the boundary is a separator, and only the last one ends
+ * the form.
+ */
 function placesOf(boundary: Uint8Array, body: Uint8Array): number[] | undefined {
   const places: number[] = []
   let isEnded = false

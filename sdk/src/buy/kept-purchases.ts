@@ -32,13 +32,13 @@ export class KeptPurchases {
     return isNewer ? (unsaved ?? stored) : stored
   }
 
-  /** Throws if another process has taken the lock: the purchase may be that one's by now. */
+  /** Throws if another process has taken the lock, because that process may have changed the purchase. */
   async write(key: string, purchase: Purchase, lock: Lock): Promise<void> {
     await this.#write(key, purchase, () => requireHeld(lock))
   }
 
   async #write(key: string, purchase: Purchase, mayReplace: () => Promise<void>): Promise<void> {
-    // Also here, because a store of the program's own may not know the last argument.
+    // Checked here too, because a custom store may ignore the last argument.
     await mayReplace()
     await this.#store.set(PREFIX + key, JSON.stringify(purchase), mayReplace)
     this.#unsaved.delete(key)
@@ -52,8 +52,8 @@ export class KeptPurchases {
   }
 
   /**
-   * For a purchase that was paid. If another one has taken its place, because the lock was lost meanwhile, it is kept by its payment hash.
-   * Never throws: what cannot be written is remembered, because it must still be delivered.
+   * Saves a purchase that was paid. If the lock was lost and another purchase has taken its place, it is saved under its payment
+   * hash. Never throws: if it cannot be written, it is kept in memory, because it must still be delivered.
    */
   async save(key: string, purchase: Purchase): Promise<void> {
     const { paymentHash } = purchase
@@ -61,14 +61,14 @@ export class KeptPurchases {
     if (!isSaved) await this.#saveIf(paymentHash, purchase, (current) => current?.state !== 'delivered')
   }
 
-  /** Saves it only if the purchase is still this one: the reader of a response reports its end without holding the lock. */
+  /** Saves the purchase only if no other has taken its place: when a response ends, the lock is no longer held. */
   async advance(key: string, next: Purchase): Promise<void> {
     const isThis = (current: Purchase | undefined): boolean =>
       current?.paymentHash === next.paymentHash && current.state !== 'delivered'
     if (!(await this.#saveIf(key, next, isThis))) await this.#saveIf(next.paymentHash, next, isThis)
   }
 
-  /** False if there is another purchase. */
+  /** False if another purchase has taken its place. */
   async #saveIf(key: string, next: Purchase, isReplaced: (current: Purchase | undefined) => boolean): Promise<boolean> {
     const mayReplace = async (): Promise<void> => {
       if (!isReplaced(await this.read(key))) throw new OtherPurchase()
@@ -82,7 +82,7 @@ export class KeptPurchases {
     return true
   }
 
-  /** Without entries that cannot be read: the call that they belong to reports them. */
+  /** Skips entries that cannot be read: the call that needs such an entry reports it. */
   async list(): Promise<{ key: string; purchase: Purchase }[]> {
     const found: { key: string; purchase: Purchase }[] = []
     for (const key of await this.#keys()) {
@@ -103,13 +103,13 @@ export class KeptPurchases {
     })
   }
 
-  /** Once a day, looks at all purchases and removes those that are to be forgotten, a few in each call. */
+  /** Once a day, checks all purchases, a few in each call, and removes those past `forgetAtMs`. */
   async prune(): Promise<void> {
     if (this.#unpruned.length === 0) {
       if (Date.now() < this.#nextPruningMs) return
       this.#nextPruningMs = Date.now() + DAY_MS
       const keys = await this.#keys()
-      // Processes that make a single call must not all look at the same ones.
+      // Otherwise, processes that make only one call would all check the same purchases.
       const start = Math.floor(Math.random() * keys.length)
       this.#unpruned = [...keys.slice(start), ...keys.slice(0, start)]
     }
@@ -120,8 +120,8 @@ export class KeptPurchases {
   }
 
   /**
-   * Under the purchase's own lock, so one that a call works on is left for the next time. What was spent is kept elsewhere, so the budget stays
-   * the same. A crash leaves at most a lock without a purchase.
+   * Takes the purchase's lock, and skips a purchase that another call has locked. The budget has separate entries, so it does not
+   * change. A crash leaves at most a lock without a purchase.
    */
   async #forget(key: string): Promise<void> {
     const lock = await acquireLock(this.#store, key, AbortSignal.abort()).catch(() => undefined)
@@ -129,7 +129,7 @@ export class KeptPurchases {
     try {
       const current = await this.read(key)
       if (!current || !isForgotten(current)) return
-      // Throws if another process has assumed that this one is dead, and so may have bought the same since.
+      // Throws if another process has taken the lock, because it may have bought the same thing since.
       await this.delete(key, lock)
       await lock.remove()
     } finally {
@@ -162,8 +162,8 @@ const isForgotten = ({ state, forgetAtMs }: Purchase): boolean =>
   state === 'delivered' && typeof forgetAtMs === 'number' && forgetAtMs < Date.now()
 
 /**
- * The purchase after its delivery. One that must not be made again is kept for all time, and an L402 credential for as long as a server may
- * accept it.
+ * The purchase after its delivery. If it must not be made again, it is kept forever; an L402 credential is kept as long as a
+ * server may accept it.
  */
 export function finished(purchase: Purchase, isOnce: boolean): Purchase {
   const untilMs = purchase.protocol === 'l402' ? (validUntilOf(purchase.credential ?? '') ?? Number.NaN) * 1000 : 0

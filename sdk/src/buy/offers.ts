@@ -46,7 +46,7 @@ export function keptOffer(crypto: BuyerCrypto, kept: KeptOffer): Offer | undefin
   return offerAt(crypto, kept, { nowSeconds: Number.NaN })
 }
 
-/** Whether the seller would still accept its credential for this request. */
+/** Whether the seller would still accept the offer's credential for this request. */
 export const isStillOffered = (crypto: BuyerCrypto, kept: KeptOffer, request: HttpCall): boolean =>
   offerAt(crypto, kept, { nowSeconds: Date.now() / 1000, request }) !== undefined
 
@@ -57,7 +57,7 @@ function offerAt(
   { nowSeconds, request }: { nowSeconds: number; request?: HttpCall },
 ): Offer | undefined {
   return [
-    // Its comparisons are the other way round.
+    // With NaN, `readOffers` would reject every challenge with `expires`.
     readOffers(challenge, Number.isNaN(nowSeconds) ? 0 : nowSeconds, { obeysHeader: true }),
     readX402Offers(crypto, challenge, request, { nowSeconds, ...crypto }),
   ]

@@ -7,12 +7,12 @@ import type { RepeatableRequest } from './request.ts'
 /** A request whose credential is presented. With `isOnce`, its purchase is not made again after its delivery. */
 export type Presentation = { key: string; request: RepeatableRequest; isOnce: boolean }
 
-/** MPP and x402. It comes from the paywall, so what it comes with was not made by something in front of it. */
+/** For MPP and x402. Only the paywall sends a receipt, so the response does not come from a proxy in front of it. */
 export const hasReceipt = ({ headers }: Response): boolean => headers.has('payment-receipt') || headers.has('payment-response')
 
 const bought = new WeakMap<Response, PurchaseInfo>()
 
-/** What this call, or an earlier one, has paid for the response. Undefined if it was free. */
+/** The purchase that paid for this response, made by this call or an earlier one. Undefined if the response was free. */
 export const purchaseOf = (response: Response): PurchaseInfo | undefined => bought.get(response)
 
 /** The payment hashes of the responses that this process is still reading. */
@@ -28,12 +28,15 @@ export class Presenting {
     this.#kept = kept
   }
 
-  /** Presents an L402 credential that was delivered before, because many stay good until they lapse. Otherwise just asks. */
+  /**
+   * Presents the L402 credential of a delivered purchase, because many can be used until they expire. If there is none, sends the
+   * request without one.
+   */
   async withoutPaying(request: RepeatableRequest, delivered: Purchase | undefined): Promise<Response> {
     const proof = delivered?.protocol === 'l402' && !request.has(delivered.header) ? credentialOf(delivered) : undefined
     if (!delivered || !proof) return request.ask()
     if (!request.isAt(delivered.url)) {
-      // It was bought behind a redirect, which may lead elsewhere now.
+      // The purchase was made behind a redirect, which may now lead elsewhere.
       const refusal = await request.ask()
       if (refusal.status !== 402 || !request.isAt(delivered.url)) return refusal
       await refusal.body?.cancel()
@@ -63,7 +66,8 @@ export class Presenting {
       throw isMeanwhile ? inProgress() : paidAgain(purchase)
     }
     bought.set(response, infoOf(purchase))
-    // A redirect may come from in front of the paywall, for example to a maintenance page, so it is a delivery only with a receipt.
+    // A proxy in front of the paywall may redirect, for example to a maintenance page, so a redirect is a delivery only with a
+    // receipt.
     if (!response.ok) {
       if (response.status < 400 && hasReceipt(response)) await this.#kept.advance(key, finished(purchase, isOnce))
       return response

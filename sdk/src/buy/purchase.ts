@@ -2,12 +2,12 @@ import type { CredentialHeader, Offer } from '../../../protocol/src/offers.ts'
 import type { Credential } from './request.ts'
 
 /**
- * `kept`: the wallet was not asked yet. `paying`: it may have been. `paid`: there is a credential. `answered`: the server has accepted it, but
- * the body was not read to its end. `delivered`: it was.
+ * `kept`: the wallet has not been asked to pay. `paying`: it may have been asked. `paid`: there is a credential. `answered`: the
+ * server accepted the credential, but the body was not read to the end. `delivered`: the body was read to the end.
  */
 export type PurchaseState = 'kept' | 'paying' | 'paid' | 'answered' | 'delivered'
 
-/** What is kept about a purchase, before it is paid and after. It is enough to finish it after a crash at any time. */
+/** What the store keeps of a purchase: enough to finish it after a crash at any time. */
 export type Purchase = {
   state: PurchaseState
   method: string
@@ -24,11 +24,11 @@ export type Purchase = {
   feeSat?: number
   credential?: string
   createdAtMs: number
-  /** Set when it is delivered. Never, without it. */
+  /** Set at delivery. If it is missing, the purchase is kept forever. */
   forgetAtMs?: number
 }
 
-/** What a program may see of a purchase: no secret. */
+/** The parts of a purchase that a program may see. They contain no secret. */
 export type PurchaseInfo = Pick<Purchase, 'state' | 'method' | 'url' | 'protocol' | 'paymentHash' | 'amountSat' | 'feeSat'>
 
 export const infoOf = ({ state, method, url, protocol, paymentHash, amountSat, feeSat }: Purchase): PurchaseInfo => ({
@@ -46,11 +46,13 @@ export const credentialOf = ({ header, credential }: Purchase): Credential | und
 
 export class UnreadablePurchase extends TypeError {
   constructor() {
-    super('The store has an entry that is not a purchase. It may have been paid, so it is not replaced.')
+    super(
+      'The store has an entry that is not a purchase. It may have been paid, so it is not replaced. Check your wallet, then remove the entry to buy again.',
+    )
   }
 }
 
-/** Throws if the text is not one: a purchase that cannot be read may have been paid, so it must not be taken for none. */
+/** Throws if the text is not a purchase: it may have been paid, so it must not count as missing. */
 export function purchaseIn(text: string): Purchase {
   const value = parsed(text)
   const { state, url, wallet, challenge, invoice, paymentHash } = value ?? {}

@@ -20,9 +20,9 @@ type Options = { crypto: BuyerCrypto; store: PurchaseStore; wallet: Wallet; maxS
 type Visit = Presentation & { lock: Lock }
 
 /**
- * Fetch, pay, fetch again. A purchase is kept before the wallet is asked, and everything that follows is decided by what is kept, so a call
- * continues where another one was killed. Only the holder of the purchase's lock changes it, except that a reader of the response reports its
- * end.
+ * Fetch, pay, fetch again. A purchase is stored before the wallet is asked, and every later step depends only on what is stored,
+ * so a call can continue after another process was killed. Only the holder of the purchase's lock changes it; only the end of a
+ * response is recorded without the lock.
  */
 export class Purchases {
   readonly #crypto: BuyerCrypto
@@ -55,7 +55,7 @@ export class Purchases {
     try {
       const visit = { key, request, lock, isOnce }
       const kept = await this.#kept.read(key)
-      // A purchase that nobody was answered is this call's to finish, and to report.
+      // If no call has received a response for the purchase yet, this call finishes it and reports its failure.
       const isAnswered = kept?.state === 'answered' || kept?.state === 'delivered'
       const isMeanwhile = kept !== undefined && (isBeingRead(kept) || (isAnswered && wasOthers(seen, kept, lock)))
       if (kept && (kept.state !== 'delivered' || isMeanwhile || isOnce)) {
@@ -114,7 +114,7 @@ export class Purchases {
       ...{ invoice, paymentHash, amountSat, createdAtMs: Date.now() },
     }
     await this.#kept.write(key, purchase, lock).catch(async (error) => {
-      // It was not kept, so it will not be paid.
+      // Another process has taken the lock, so this purchase was not stored and will not be paid.
       if (!(await lock.isHeld())) await this.#budget.release(paymentHash)
       throw error
     })
@@ -132,7 +132,7 @@ export class Purchases {
       throw new PurchaseError(
         'unknown',
         'wallet_mismatch',
-        `Another wallet was asked to pay for this: ${kept.wallet}. Use that one.`,
+        `Another wallet was asked to pay for this: ${kept.wallet}. Use that wallet.`,
         {
           details: { paymentHash: kept.paymentHash },
         },
@@ -145,7 +145,7 @@ export class Purchases {
     return response.status === 402 ? this.#buy(visit, response, kept) : response
   }
 
-  /** The purchase with its credential. If it was certainly not paid, nothing is left of it. */
+  /** Returns the purchase with its credential. A purchase that was certainly not paid is removed. */
   async #pay({ key, lock, request }: Visit, kept: Purchase, offer: Offer, isNew: boolean): Promise<Purchase | 'lapsed'> {
     const isResumed = kept.state === 'paying'
     const isOffered = (): boolean => isNew || isStillOffered(this.#crypto, kept, request.bound)
@@ -159,7 +159,7 @@ export class Purchases {
       if (!(await lock.isHeld())) throw inProgress()
       request.signal.throwIfAborted()
       await this.#kept.write(key, { ...kept, state: 'paying' }, lock)
-      // The wallet will not be asked.
+      // After an abort the wallet is not asked, so the state must not stay `paying`.
       if (request.signal.aborted && !isResumed) await this.#kept.write(key, kept, lock)
     }
     try {
@@ -167,12 +167,12 @@ export class Purchases {
       if (paid === 'lapsed') return paid
       const purchase = paidWith(kept, offer, paid.preimage, paid.feeSat)
       await this.#kept.save(key, purchase)
-      // Without its fee, the payment still counts.
+      // If this fails, the payment still counts, without its fee.
       if (paid.feeSat) await this.#budget.addFee(kept.paymentHash, paid.feeSat).catch(() => undefined)
       return purchase
     } catch (error) {
       const isUnpaid = !isResumed && !request.signal.aborted && error instanceof PurchaseError && error.outcome === 'unpaid'
-      // If that fails, the next call asks the wallet.
+      // If the removal fails, the next call asks the wallet.
       if (isUnpaid && error.code !== 'purchase_in_progress') await this.#drop(key, kept, lock).catch(() => undefined)
       throw error instanceof PurchaseError ? error.about(kept.paymentHash, isResumed) : error
     }
@@ -185,7 +185,7 @@ export class Purchases {
       throw new PurchaseError(
         'unpaid',
         'authorization_taken',
-        `The credential must be sent in the header ${offers[0].header}, which the request already has.`,
+        `The credential must be sent in the header ${offers[0].header}, which the request already has. Remove it from the request.`,
       )
     const offer = usable.find(({ amountSat }) => amountSat <= this.#maxSatPerRequest)
     if (offer) return offer
@@ -221,7 +221,10 @@ export class Purchases {
     await this.#budget.release(paymentHash)
   }
 
-  /** Only if it was certainly not paid and cannot be paid any more. The record goes first: without it, the entry of the budget is harmless. */
+  /**
+   * Only for a purchase that was certainly not paid and can no longer be paid. It is deleted first: a budget entry without a
+   * purchase is harmless.
+   */
   async #drop(key: string, { paymentHash }: Purchase, lock: Lock): Promise<void> {
     await this.#kept.delete(key, lock)
     await this.#budget.release(paymentHash)
@@ -248,7 +251,9 @@ const noLongerOffered = (): PurchaseError =>
     'An earlier call may have paid. This one paid nothing, because the server would no longer accept the payment: the challenge has expired, or is for a request with other headers. Try again when the invoice has expired too.',
   )
 
-/** Whether another call has made or finished this purchase since this one has looked. What it bought is not bought again. */
+/**
+ * Whether another call has made or finished this purchase since this call first read it. If so, this call does not buy it again.
+ */
 function wasOthers(seen: Purchase | undefined, kept: Purchase, { isAfterOther }: Lock): boolean {
   if (kept.paymentHash !== seen?.paymentHash) return true
   return seen.state !== 'delivered' && (kept.state === 'delivered' || isAfterOther)

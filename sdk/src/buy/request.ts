@@ -16,7 +16,10 @@ const PATIENCE_MS = 90_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 8_000
 
-/** `fetch` would add them. What is sent must be known, because x402 may bind it. A browser knows its user's languages better. */
+/**
+ * `fetch` would add these headers. Their values must be known, because x402 may bind them. A browser sets its own
+ * `accept-language` and `user-agent`.
+ */
 const DEFAULTS: Record<string, string> = {
   accept: '*/*',
   ...(nodeProcess ? { 'accept-language': '*', 'user-agent': `boltyard-sdk/${VERSION}` } : {}),
@@ -33,7 +36,7 @@ type Parts = {
   body: Uint8Array | undefined
   signal: AbortSignal
   redirect?: Redirect
-  /** Whatever else `fetch` is to be told. */
+  /** The other options for `fetch`. */
   more?: RequestInit
 }
 
@@ -73,7 +76,7 @@ export class RepeatableRequest {
       )
     if (init.integrity || (input instanceof Request && input.integrity))
       throw new TypeError(
-        '`integrity` cannot be checked by a buyer, because the 402 has another body. Check the body that you get.',
+        '`integrity` is not supported, because the 402 response has a different body. Remove it, and check the body that you receive.',
       )
     const request = new Request(input, init)
     const { method, redirect } = request
@@ -103,7 +106,7 @@ export class RepeatableRequest {
     return this.#headers.has(header)
   }
 
-  /** What x402 binds. */
+  /** What x402 binds the payment to. */
   get bound(): HttpCall {
     return {
       method: this.method,
@@ -122,7 +125,7 @@ export class RepeatableRequest {
     return this
   }
 
-  /** Never follows a redirect, which could lead the credential to another server. */
+  /** By default, does not follow redirects, which could send the credential to another server. */
   async send(proof?: Credential, redirect: Redirect = 'manual'): Promise<Response> {
     const headers = new Headers(this.#headers)
     if (proof) headers.set(proof.header, proof.credential)
@@ -136,7 +139,7 @@ export class RepeatableRequest {
     throw new PurchaseError('paid', 'bad_redirection', 'You paid, but the server redirects the paid request elsewhere.')
   }
 
-  /** Browsers hide where a redirect leads. There is no credential yet, so they may follow it. */
+  /** Browsers hide where a redirect leads, so the browser has to follow it. That is safe, because no credential is sent yet. */
   async #followed(): Promise<Response> {
     if (this.#redirect !== 'follow') throw new TypeError('The server redirects the request.')
     const response = await this.send(undefined, 'follow')
@@ -149,7 +152,7 @@ export class RepeatableRequest {
     return response
   }
 
-  /** From https to http, anyone on the way could ask for the payment. */
+  /** After a redirect from https to http, anyone on the network path could ask for the payment. */
   #isUnsafe({ protocol, username, password }: URL): boolean {
     const isDowngrade = this.#url.protocol === 'https:' && protocol !== 'https:'
     return isDowngrade || !/^https?:$/.test(protocol) || username !== '' || password !== ''
@@ -218,7 +221,7 @@ const isStream = (body: unknown): boolean =>
     !(body instanceof Blob) &&
     !ArrayBuffer.isView(body))
 
-/** Only what differs from the default: some runtimes know none of them, and refuse to be told. */
+/** Only options that differ from the default: some runtimes do not support these options, and throw if they are set. */
 function optionsOf({ cache, credentials }: Request): RequestInit {
   return {
     ...(cache && cache !== 'default' ? { cache } : {}),
@@ -229,7 +232,7 @@ function optionsOf({ cache, credentials }: Request): RequestInit {
 /** A Request follows its caller's signal only until it is garbage-collected itself. */
 const followers = new WeakMap<AbortSignal, Request>()
 
-/** The caller's own signal, not the one of a copy. */
+/** The caller's own signal, not the signal of a copied Request. */
 function signalOf(input: string | URL | Request, init: RequestInit): AbortSignal {
   if (init.signal) return init.signal
   if (!(input instanceof Request) || init.signal === null) return new AbortController().signal

@@ -10,9 +10,9 @@ const FIRST_PAUSE_MS = 300
 const LONGEST_PAUSE_MS = 5_000
 /** How long to ask the wallet about a payment. */
 const PATIENCE_MS = 120_000
-/** If the wallet does not know the payment after this time, the request is no longer on its way, or waits inside the wallet. */
+/** If the wallet does not know the payment after this time, the request was lost, or is waiting inside the wallet. */
 const UNHEARD_MS = 5_000
-/** Clocks differ. Before this time after its expiry, a request that waits in the wallet may still pay the invoice. */
+/** Clocks differ, so for this long after the invoice has expired, a request waiting in the wallet may still pay it. */
 const EXPIRY_GRACE_MS = 60_000
 
 export type SettleOptions = {
@@ -21,7 +21,7 @@ export type SettleOptions = {
   isResumed: boolean
   signal: AbortSignal
   patienceMs?: number | undefined
-  /** Called right before the wallet is asked to pay. What it throws is thrown, and nothing is paid. */
+  /** Called right before the wallet is asked to pay. If it throws, nothing is paid and the error is passed on. */
   beforePaying: () => Promise<void> | void
 }
 
@@ -41,7 +41,7 @@ export async function settle(wallet: Wallet, offer: Payable, options: SettleOpti
   const expiredMs = Date.now() - invoiceExpiresAtSeconds(offer.invoice) * 1000
   if (expiredMs >= 0) {
     if (isUnpaid && (expiredMs > EXPIRY_GRACE_MS || !isResumed)) return 'lapsed'
-    throw unknown(`The invoice has expired, but the ${wallet.noun} may have paid it, or may still.`)
+    throw unknown(`The invoice has expired, but the ${wallet.noun} may have paid it, or may still pay it.`)
   }
   if (!isUnpaid && !wallet.paysOnce)
     throw unknown(`The ${wallet.noun} may have paid an earlier attempt, and does not say whether it did.`)
@@ -60,7 +60,7 @@ class Outcome {
   readonly #wallet: Wallet
   readonly #paymentHash: string
   readonly #options: SettleOptions
-  /** What the wallet knew before this attempt. A failed attempt from then says nothing about this one. */
+  /** What the wallet knew before this attempt. An attempt that had failed by then says nothing about this attempt. */
   #before: PaymentState
 
   constructor(wallet: Wallet, paymentHash: string, before: PaymentState, options: SettleOptions) {
@@ -70,7 +70,10 @@ class Outcome {
     this.#options = options
   }
 
-  /** The refusal may come from a proxy that had sent the request to the wallet before, and then tried again. */
+  /**
+   * Throws the refusal only if the wallet did not pay: a proxy may have sent the request twice, and only the second one was
+   * refused.
+   */
   async unlessMade(refusal: PurchaseError): Promise<Paid> {
     const state = await this.#wallet.lookUp?.(this.#paymentHash, this.#options.signal)
     if (state?.is === 'unheard' || state?.is === 'failed') throw refusal
@@ -81,7 +84,7 @@ class Outcome {
   async learn(cause?: unknown): Promise<Paid> {
     const { crypto, signal, patienceMs = PATIENCE_MS } = this.#options
     const { noun, lookUp } = this.#wallet
-    if (!lookUp) throw unknown(`The ${noun} did not say whether it paid, and cannot be asked. It may have.`, cause)
+    if (!lookUp) throw unknown(`The ${noun} did not say whether it paid, and cannot be asked. It may have paid.`, cause)
     const startedMs = performance.now()
     for (
       let pauseMs = FIRST_PAUSE_MS;
@@ -99,7 +102,7 @@ class Outcome {
         )
       await pause(pauseMs, signal)
     }
-    throw unknown(`The ${noun} does not report whether it paid. It may have.`, cause)
+    throw unknown(`The ${noun} does not report whether it paid. It may have paid.`, cause)
   }
 
   #isNew({ completedAtMs, isFinal = false }: { completedAtMs: number; isFinal?: boolean }): boolean {
@@ -124,8 +127,8 @@ function proven(crypto: SettleOptions['crypto'], { noun }: Wallet, paymentHash: 
 }
 
 /**
- * The old invoice must have expired by the seller's clock as well, which is the one that decides: otherwise a request that still waits in the
- * wallet could pay it, and this one a second invoice.
+ * The old invoice must also have expired by the seller's clock. Otherwise a request that is still waiting in the wallet could pay
+ * it, and this call would pay a second invoice.
  */
 export const mayReplace = (old: Payable['invoice'], { invoice }: Payable): boolean =>
   invoice.timestampSeconds > invoiceExpiresAtSeconds(old)

@@ -8,7 +8,7 @@ export type DiscoveryOptions = Service & {
   routes: Routes
 }
 
-/** The documents of these paywalls, whose 402s from now on link to them. */
+/** Returns the documents of these paywalls, and makes their 402s link to the documents. */
 export function discoveryOf({ routes, ...service }: DiscoveryOptions): DiscoveryDocuments {
   const documents = documentsOf(service, pricedRoutes(routes))
   for (const [key, price] of Object.entries(routes)) advertise(paywallOptions(key, price), documents.link)

@@ -37,7 +37,7 @@ function lineFor(service: Service, route: PricedRoute, serverPath: string): stri
   const what = `${method === '*' ? 'any method' : method} ${addressOf(service, path)}`
   const price = isFree ? 'free' : `${priceOf(route)} (${namesOf(protocols)})`
   const text = description === undefined ? '' : `: ${lineOf(description)}`
-  const note = listedPathOf(route, serverPath) === undefined ? '. Not listed in openapi.json, which has no form for it' : ''
+  const note = listedPathOf(route, serverPath) === undefined ? '. Not listed in openapi.json, which cannot express it' : ''
   return `\`${what}\`, ${price}${text}${note}`
 }
 

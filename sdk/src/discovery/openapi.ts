@@ -50,7 +50,10 @@ export function openapiOf(
   return { ...document, 'x-service-info': serviceInfo(service, document['x-service-info']), paths }
 }
 
-/** The seller's document may ask for a key, or name another server, for what it describes. A route that is added to it is not meant. */
+/**
+ * The seller's document may require a key, or name another server, for its own operations. This must not apply to a route that is
+ * added.
+ */
 function ownScope({ security, servers }: Json, { requiresAuth }: PricedRoute, item: unknown): Json {
   const isOpen = !requiresAuth && Array.isArray(security) && security.length > 0
   const isElsewhere = isObject(item) && item.servers !== undefined

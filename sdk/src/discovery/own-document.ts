@@ -6,7 +6,7 @@ import { addressOf, basePathOf, type Service } from './service.ts'
 export type Json = Record<string, unknown>
 export type Offer = { intent: string; method: string; amount: string | null; currency: string; description?: string }
 
-/** OpenAPI has no others. */
+/** OpenAPI has no other methods. */
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
 
 /** A copy of the seller's document, or one without operations. */
@@ -50,7 +50,7 @@ export function listedPathOf({ method, path }: PricedRoute, serverPath: string):
   return isListed ? template?.slice(serverPath.length) : undefined
 }
 
-/** `isElsewhere`: it has its own `servers`, which may be those of somebody else. */
+/** `isElsewhere`: the operation has its own `servers`, which may belong to somebody else. */
 export function ownOperations(paths: Json): { method: string; path: string; operation: Json; isElsewhere: boolean }[] {
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(isObject(item) ? item : {}).flatMap(([method, operation]) =>

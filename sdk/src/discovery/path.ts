@@ -26,13 +26,16 @@ export function templateOf(pattern: string): PathTemplate | undefined {
 }
 
 /**
- * The same for two templates that differ only in the names of their parameters, which OpenAPI takes for one path. `:`, `(` and `)` may be
- * percent-encoded, so that a pattern can have them as they are.
+ * Returns the same text for two templates that differ only in the names of their parameters, because OpenAPI treats them as one
+ * path. Decodes `:`, `(` and `)`, which a pattern has to percent-encode to use them literally.
  */
 export const shapeOf = (template: string): string =>
   template.replace(/\{[^{}]*\}/g, '{}').replace(/%(?:3A|28|29)/gi, decodeURIComponent)
 
-/** Whether the pattern matches everything that the template stands for. `**` is any number of segments, the rest one. */
+/**
+ * Whether the pattern matches everything that the template stands for. `**` matches any number of segments, anything else exactly
+ * one.
+ */
 export function covers(pattern: string, template: string): boolean {
   const [before, after] = pattern.split(`/${ANY_DEPTH}`, 2)
   const prefix = templateOf(before ?? '')?.path

@@ -15,7 +15,7 @@ export const MALFORMED: Refusal = {
   problem: `${PROBLEMS}malformed-credential`,
   detail: 'The credential is malformed.',
 }
-/** As x402 names it. */
+/** The same, as x402 names it. */
 export const INVALID_PAYLOAD: Refusal = {
   code: 'malformed_credential',
   problem: `${PROBLEMS}invalid-payload`,
@@ -149,14 +149,14 @@ export function bodyTooLarge(maxBodyBytes: number): Answer {
   return problemAnswer(413, 'Content Too Large', detail, {})
 }
 
-/** 503 and not 408, because clients that have paid try it again. */
+/** 503 and not 408, because clients that have paid retry after a 503. */
 export function bodyTooSlow(hasCredential: boolean, retryAfterSeconds: number): Answer {
   const advice = hasCredential
     ? 'Do not pay again: send the same request with the same credential again'
     : 'Send the request again'
   const detail = `The body of the request did not arrive in time. Nothing was used up. ${advice}.`
   const answer = problemAnswer(503, 'Service Unavailable', detail, { retryAfterSeconds })
-  // The rest of the body may never come.
+  // The rest of the body may never arrive.
   return { ...answer, headers: { ...answer.headers, Connection: 'close' } }
 }
 

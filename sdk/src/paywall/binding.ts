@@ -12,15 +12,15 @@ export type BindOptions = {
 
 export type BodyLimits = {
   maxBodyBytes: number
-  /** How long a body may take, besides the time for its size. */
+  /** How long a body may take, in addition to the time for its size. */
   bodyTimeoutMs: number
   signal: AbortSignal | undefined
   memory: BodyMemory
 }
 
 /**
- * `too_large`: the body. `consumed`: the shop has already parsed the body. `busy`: too many bodies are in memory. `too_slow`: the body. `no_url`: the host is
- * unknown. `unusable`: x402 has no form for it.
+ * `too_large`, `too_slow`: the body is. `consumed`: the shop has already parsed the body. `busy`: too many bodies are in memory.
+ * `no_url`: the host is unknown. `unusable`: x402 cannot bind such a request.
  */
 export type Unbound = 'too_large' | 'consumed' | 'busy' | 'too_slow' | 'no_url' | 'unusable'
 export type Bound = X402Params | { unbound: Unbound }
@@ -41,14 +41,14 @@ export type HttpRequest = {
 /** The longest URL that the gateway accepts. */
 const LONGEST_URL = 1_000
 
-/** The path is the request's own: a framework may have decoded its own copy. */
+/** The path must be the one that was sent: a framework may have decoded its copy. */
 function urlOf({ origin, url }: HttpRequest, publicUrl: BindOptions['publicUrl']): string | undefined {
   if (publicUrl && 'whole' in publicUrl) return publicUrl.whole
   if (publicUrl) return `${publicUrl.base.replace(/\/$/, '')}${url}`
   return origin === undefined ? undefined : `${origin}${url}`
 }
 
-/** A `Host` with other characters would become part of the path, and make one URL of two. */
+/** With other characters, a part of `Host` would count as the path, and two requests could have the same URL. */
 const isOrigin = (origin: string | undefined): boolean => /^https?:\/\/[^/?#@\\\s]+$/i.test(origin ?? '')
 
 export async function bindRequest(request: HttpRequest, options: BindOptions): Promise<Bound> {
@@ -57,7 +57,7 @@ export async function bindRequest(request: HttpRequest, options: BindOptions): P
   if (url.length > LONGEST_URL || !(options.publicUrl || isOrigin(request.origin))) return { unbound: 'unusable' }
   const body = await request.body(options)
   if (typeof body === 'string') return { unbound: body }
-  // HEAD asks about GET, and its payment buys what GET returns.
+  // A payment for HEAD buys what GET returns.
   const method = request.method === 'HEAD' ? 'GET' : request.method
   const header = (name: string) => request.header(name) ?? undefined
   const content = body instanceof Uint8Array ? { body } : { bodyHash: body.sha256 }

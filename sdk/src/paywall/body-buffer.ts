@@ -23,9 +23,9 @@ export class BodyBuffer {
   }
 
   /**
-   * Calls `expire` if the body is not complete after this time, and a second more for every 32 kB of it: one that stops would keep its memory
-   * from others. A customer who has paid may be slower, as long as something arrives in this time: they have already paid for it.
-   * Returns a function that stops the timer.
+   * Calls `expire` if the body is not complete after `timeoutMs`, plus a second for every 32 kB received: a stalled body would
+   * occupy memory that others need. For a customer who has paid, `timeoutMs` also starts again with every chunk. Returns a
+   * function that stops the timer.
    */
   expect(timeoutMs: number, expire: () => void): () => void {
     const startedMs = performance.now()

@@ -14,12 +14,12 @@ const PAYMENT_SCHEME = /^(?:Payment|L402|LSAT) /i
 const MPP_SCHEME = /^Payment /i
 
 export type Credential = { protocol: Protocol; text: string }
-/** A request whose credential cannot be used as it was sent. It gets no challenge, because it may be paid. */
+/** A request whose credential cannot be used as it was sent. It gets no challenge, because the credential may be paid. */
 export type Unusable = { unusable: string }
 
 /**
- * The payment credential in an Authorization header that has only one, or undefined. Other credentials are none of ours: `Bearer …` is a
- * login, not an invalid payment, and `Digest nc="Payment x"` must not be read as a payment.
+ * The payment credential in an Authorization header; undefined unless there is exactly one. Other credentials are ignored:
+ * `Bearer …` is a login, not an invalid payment, and `Digest nc="Payment x"` must not be read as a payment.
  */
 export function credentialIn(authorization: string | null | undefined): string | undefined {
   // Fast path: almost every header is a single credential.
@@ -49,7 +49,7 @@ export function findCredential(fields: PaymentFields, requiresAuth: boolean): Cr
   return { protocol: MPP_SCHEME.test(text) ? 'mpp' : 'l402', text }
 }
 
-/** What is left of an Authorization header without its payment credentials; undefined if that is nothing. */
+/** The Authorization header without its payment credentials; undefined if nothing is left. */
 export function withoutCredentials(authorization: string, requiresAuth: boolean): string | undefined {
   const elements = elementsOf(authorization)
   const others = elements.filter((element) => !isCredential(element, requiresAuth))
@@ -62,8 +62,8 @@ const isCredential = (element: string, requiresAuth: boolean): boolean =>
   PAYMENT_SCHEME.test(element) && (!requiresAuth || paymentIdOf(element) !== undefined)
 
 /**
- * The invoice that an x402 credential claims to have paid, or why it cannot be a payment to any node of ours. It comes before everything
- * that costs more: without it, a few invented letters would make the shop read a body and ask the gateway.
+ * The invoice that an x402 credential claims to have paid, or why the credential cannot be valid. This is checked before
+ * everything that costs more: otherwise any invented text would make the shop read a body and call the gateway.
  */
 export function invoiceIn(credential: string): { invoice: string } | { refusal: Refusal } {
   const read = readX402(credential)
@@ -86,7 +86,7 @@ function elementsOf(header: string | null | undefined): string[] {
   return (header?.match(ELEMENTS) ?? []).map((element) => element.trim()).filter((element) => element !== '')
 }
 
-/** Its challenge asked for a field of its own, so in Authorization it may be something else. */
+/** True if the credential's challenge asked for a separate header. It is then not accepted in Authorization. */
 function isForOwnField(credential: string): boolean {
   const read = MPP_SCHEME.test(credential) ? readMpp(credential) : undefined
   return read !== undefined && !(read instanceof CodecRefusal) && read.challenge.header !== undefined

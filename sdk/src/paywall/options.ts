@@ -29,15 +29,18 @@ export type PaywallOptions<R> = {
   priceTolerance?: number | undefined
   /** Which protocols to offer, any of `mpp`, `l402` and `x402`. Default: `['mpp']`. */
   protocols?: readonly Protocol[] | undefined
-  /** The same for one protocol; `both` is `['l402', 'mpp']`. */
+  /** Like `protocols`, for a single protocol; `both` is `['l402', 'mpp']`. */
   protocol?: Offer | undefined
-  /** `true`: `Authorization` is your own. MPP clients send their credential in `Payment-Authorization`; not all of them can. */
+  /**
+   * `true`: you use `Authorization` yourself. MPP clients must then send their credential in `Payment-Authorization`, which not
+   * all of them can.
+   */
   requiresAuth?: boolean | undefined
   /** x402: the URL that customers use, with a path if your proxy removes one; or a function that returns the whole URL of a request. */
   publicUrl?: string | ((request: R) => string) | undefined
   /** x402: the names of all headers that change what is sold. */
   bindHeaders?: readonly string[] | undefined
-  /** x402: the largest request body that a payment can be bound to. It is kept in memory. Default: 1 MiB. */
+  /** x402: the largest request body that a payment can be bound to. The body is kept in memory. Default: 1 MiB. */
   maxBodyBytes?: number | undefined
   /** Whether an L402 credential can be reused until it expires. Default: `24h` if only L402 is offered, otherwise `never`. */
   l402?: { reuse: '24h' | 'never' } | undefined
@@ -60,7 +63,10 @@ export type PaywallOptions<R> = {
   /** The address that unpaid visits are counted by. Default: the framework's client address. If there is none, visits are not limited. */
   clientAddress?: ((request: R) => string | undefined) | undefined
   onEvent?: EventHook | undefined
-  /** How long to keep asking whether a credential was paid. x402: also how long a body may take, and a second more for every 32 kB. Default: 10,000. */
+  /**
+   * How long to keep asking whether a credential was paid. x402: also how long a body may take, plus a second for every 32 kB.
+   * Default: 10,000.
+   */
   patienceMs?: number | undefined
 }
 
@@ -90,7 +96,7 @@ export function checkOptions<R>(options: PaywallOptions<R>): void {
 export function boundHeaders(names: readonly string[] = []): string[] {
   const headers = [...new Set(names.map((name) => name.toLowerCase()))].sort()
   if (headers.length > 20 || !headers.every((name) => HEADER_NAME.test(name) && !PAYMENT_FIELDS.includes(name)))
-    throw new TypeError('`bindHeaders` must contain at most 20 header names, and none of a header that carries a payment.')
+    throw new TypeError('`bindHeaders` must contain at most 20 header names, and no header that carries a payment.')
   return headers
 }
 

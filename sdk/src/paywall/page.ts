@@ -30,7 +30,8 @@ export function asPage(
   if (!offer) return answer
   const headers = {
     ...answer.headers,
-    // Replaces a policy for the whole site, which would block the script. No stricter, because what was bought is shown under the same one.
+    // Replaces a policy for the whole site, which would block the script. It is not stricter, because the purchased page is shown
+    // under the same policy.
     'Content-Security-Policy': "frame-ancestors 'none'",
     'Content-Type': 'text/html; charset=utf-8',
     'X-Content-Type-Options': 'nosniff',
@@ -98,7 +99,7 @@ ${SCRIPT}</script>
 `
 }
 
-/** The same drawing as dashboard/public/icon.svg. The page loads nothing. */
+/** The same drawing as dashboard/public/icon.svg, included here because the page loads nothing. */
 const MARK =
   '<svg width="18" height="18" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" fill="#5b2be0"/><path d="M21.5 0 5.5 18.5H14L10.5 32l16-18.5H18z" fill="#ffd23f"/></svg>'
 
@@ -113,7 +114,7 @@ try {
   offers = [offer, ...JSON.parse(sessionStorage.getItem(key) || '[]')].slice(0, 20)
   sessionStorage.setItem(key, JSON.stringify(offers))
 } catch {}
-// SHA-256 of 32 bytes in hex, which fit into one block. Browsers have their own only on https and localhost.
+// SHA-256 of 32 bytes in hex, which fit into one block. Browsers provide SHA-256 only on https and localhost.
 function sha256(hex) {
   const primes = []
   for (let n = 2; primes.length < 64; n++) if (primes.every((prime) => n % prime)) primes.push(n)
@@ -147,19 +148,19 @@ async function present(preimage) {
   const hash = sha256(preimage)
   const paid = offers.find((one) => one.paymentHash === hash)
   if (!paid) throw new Error('This preimage does not belong to an invoice of this page.')
-  // The request must be the one that was quoted, also in the headers that it is bound to.
+  // The request must be the one that was quoted, including the headers that the payment is bound to.
   const headers = { accept: paid.accept, [paid.header]: credential(paid, preimage) }
   const response = await fetch(location.href, { headers, cache: 'no-store' })
   if (response.ok) {
     if (!/^text\\/html\\b/i.test(response.headers.get('content-type') || '')) return location.replace(URL.createObjectURL(await response.blob()))
-    // Here, and not in a blob, so that its relative addresses lead to the shop.
+    // Shown in this page, not in a blob, so that its relative URLs lead to the shop.
     const html = await response.text()
     document.open()
     document.write(html)
     return document.close()
   }
   const problem = await response.json().catch(() => ({}))
-  // What follows in a 402 is for programs, which may pay the new challenge.
+  // Only the reason is shown: the rest of a 402's detail is for programs, which may pay the new challenge.
   const [reason] = String(problem.detail || '').split(' "' + problem.description + '" costs ')
   if (response.status === 402) note.textContent = reason + ' If you have paid and got nothing, do not pay again: ask the seller.'
   else note.textContent = reason || 'That did not work (' + response.status + '). Do not pay again: try the same proof again.'
@@ -185,7 +186,7 @@ document.querySelector('#blocked').remove()
 `
 
 function svgOf(invoice: string): string {
-  // In upper case, it needs fewer modules.
+  // In upper case, the invoice needs fewer modules.
   const rows = qrCode(`LIGHTNING:${invoice.toUpperCase()}`)
   if (!rows) return ''
   const path = rows.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x + 4} ${y + 4}h1v1h-1z` : ''))).join('')

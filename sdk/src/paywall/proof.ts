@@ -8,8 +8,8 @@ import type { Credential, Unusable } from './credentials.ts'
 import { sha256Bytes } from './digest.ts'
 
 /**
- * Whether the preimage in a credential is that of the payment it names. Only the gateway knows whether this payment was made, and to whom: who
- * writes an invoice of their own passes. But it costs next to nothing, and comes before a body is read.
+ * Whether the preimage in a credential belongs to the payment it names. This does not prove a payment to the shop: anyone can
+ * create an invoice that passes. But it costs almost nothing, so it is checked before a body is read.
  */
 export async function hasProof(credential: Credential | Unusable | undefined): Promise<boolean> {
   const claim = credential && !('unusable' in credential) ? claimOf(credential) : undefined
@@ -22,7 +22,7 @@ type Claim = { preimage: string; paymentHash: string | undefined }
 function claimOf({ protocol, text }: Credential): Claim | undefined {
   if (protocol === 'l402') {
     const read = readL402(text)
-    // After two bytes of its version, the identifier has the payment hash.
+    // The identifier begins with two bytes for its version, then the payment hash.
     return read instanceof Refusal ? undefined : { ...read, paymentHash: toHex(read.macaroon.identifier.subarray(2, 34)) }
   }
   if (protocol === 'mpp') {

@@ -1,6 +1,6 @@
 import { AuthenticationError, BoltyardError, InsufficientCreditError, RateLimitError } from '../errors.ts'
 
-/** Who speaks to the seller, whose settings have other names in the proxy. */
+/** Which program writes the message: the seller's settings have different names in the paywall and the proxy. */
 export type Speaker = 'paywall' | 'proxy'
 
 const QUIET_MS = 60_000

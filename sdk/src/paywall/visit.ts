@@ -24,7 +24,7 @@ export type Visit<R> = Target &
   PaymentFields & {
     /** Determined by the framework's trusted-proxy setting. */
     clientAddress?: string | undefined
-    /** What to do if `clientAddress` is that of a proxy, for the seller. */
+    /** Advice for the seller if `clientAddress` is the address of a proxy. */
     trustAdvice?: string | undefined
     /** The route's methods, for the response to OPTIONS. Undefined if the framework does not know them. */
     methods?: readonly string[] | undefined

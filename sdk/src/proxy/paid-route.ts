@@ -90,7 +90,7 @@ export class PaidRoute {
     return this.#passed(incoming, this.#gate.recall(this.#visitOf(incoming, undefined)))
   }
 
-  /** Undefined if the response was sent, or nobody is there to get it. */
+  /** Undefined if a response was sent, or the customer has disconnected. */
   async admit(incoming: Incoming, methods: readonly string[]): Promise<Passed | undefined> {
     const { request, response } = incoming
     const decision = await whileConnected(response, async (signal) => {
@@ -140,15 +140,16 @@ export class PaidRoute {
     const body = await this.#bodyOf(incoming, signal)
     if ('status' in body) return body
     const bodySha256 = toHex(body.sha256)
-    // HEAD asks about GET, and has its price.
+    // HEAD has the price of GET.
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? 'GET')
     const price = await askPrice(priceFrom, { method, url: target.url, bodySha256 }, signal)
     return price ?? failure(503, 'The price is unknown right now. Nothing was used up. Try again later.')
   }
 
   /**
-   * With `releaseOnDisconnect: false`, reads a paid request before it is forwarded: the upstream may act on part of a body, whose customer could
-   * break it off and use the payment again. Otherwise undefined, or the response if the body cannot be read.
+   * With `releaseOnDisconnect: false`, reads the whole body of a paid request before forwarding it. Otherwise the upstream could
+   * act on part of the body, and the customer could abort the request and use the payment again. Returns a response only if the
+   * body cannot be read.
    */
   async #whole(incoming: Incoming, signal: AbortSignal): Promise<Answer | undefined> {
     const { requiresAuth = false, releaseOnDisconnect } = this.#route.config

@@ -135,7 +135,7 @@ class PaidProxy implements ProxyServer {
     closeWithConnection(response)
     const { shouldKeepAlive } = response
     let isWaiting = isExpecting
-    // A client that is refused without a 100 may send its body or its next request, and nobody can tell which it is.
+    // A client that is refused without a 100 may send its body or its next request, and the proxy cannot tell which it is.
     if (isWaiting) response.shouldKeepAlive = false
     const askForBody = (): void => {
       if (!isWaiting) return
@@ -155,7 +155,10 @@ class PaidProxy implements ProxyServer {
     const { method = 'GET', headers } = request
     const target = targetOf(request.url ?? '')
     if (!target)
-      return respond(response, refusal(400, 'The path of the request is not in a form that all servers read in the same way.'))
+      return respond(
+        response,
+        refusal(400, 'The path of the request is ambiguous: not all servers would read it in the same way.'),
+      )
     if (method === 'TRACE') return respond(response, refusal(405, 'TRACE is not supported.'))
     const encoding = headers['transfer-encoding']
     if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
@@ -218,7 +221,7 @@ class PaidProxy implements ProxyServer {
   /** For a connection that Node hands over, and whose errors it no longer handles. */
   #takeOver(socket: Duplex, act: () => void): void {
     socket.on('error', () => socket.destroy())
-    // With an error, so that a response that is not complete counts as broken off by the customer.
+    // With an error, so that an incomplete response counts as aborted by the customer.
     for (const { req } of this.#responses)
       if (req.socket === socket) return void socket.destroy(new Error('another protocol in the middle of a response'))
     this.#tunnels.add(socket)
@@ -238,7 +241,7 @@ class PaidProxy implements ProxyServer {
     const response = responseOn(request, socket)
     if (isWebSocket(request) && matched?.paid)
       return respond(response, refusal(400, 'This route is paid, and only free routes support WebSockets.'))
-    // Node has not read a body, if there is one.
+    // Node does not read the body of an upgrade.
     if (hasBody(request)) return respond(response, refusal(400, 'An upgrade with a body is not supported.'))
     this.#handle(request, response, false)
   }
@@ -259,7 +262,7 @@ class PaidProxy implements ProxyServer {
     try {
       if (!response.headersSent) return respond(response, refusal(500, 'The request could not be handled.'))
     } catch {
-      // It could not be written either.
+      // The error response could not be sent either.
     }
     response.destroy()
   }

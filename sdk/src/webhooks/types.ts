@@ -51,7 +51,7 @@ export type Webhook = {
   nodeIds: string[] | null
   /** A note for yourself. */
   description: string | null
-  /** Whether events are sent. What happens while it is disabled is not sent later; see `replayEvents`. */
+  /** Whether events are sent. Events that happen while it is disabled are not sent later; see `replayEvents`. */
   enabled: boolean
   /** Why the service disabled it: `gone` (a response was 410) or `failing` (every attempt has failed for five days). */
   disabledReason: string | null
@@ -59,7 +59,7 @@ export type Webhook = {
   createdAt: number
   /** When a delivery last succeeded. Unix seconds. */
   lastSuccessAt: number | null
-  /** The first failure since then. Unix seconds. */
+  /** When deliveries began to fail; null if none has failed since the last success. Unix seconds. */
   failingSince: number | null
 }
 
@@ -87,7 +87,7 @@ export type CreatedWebhook = {
   nodeIds: string[] | null
   /** A note for yourself. */
   description: string | null
-  /** Whether events are sent. What happens while it is disabled is not sent later; see `replayEvents`. */
+  /** Whether events are sent. Events that happen while it is disabled are not sent later; see `replayEvents`. */
   enabled: boolean
   /** Why the service disabled it: `gone` (a response was 410) or `failing` (every attempt has failed for five days). */
   disabledReason: string | null
@@ -95,7 +95,7 @@ export type CreatedWebhook = {
   createdAt: number
   /** When a delivery last succeeded. Unix seconds. */
   lastSuccessAt: number | null
-  /** The first failure since then. Unix seconds. */
+  /** When deliveries began to fail; null if none has failed since the last success. Unix seconds. */
   failingSince: number | null
   /** `whsec_…`, to verify signatures with. Shown only here. */
   secret: string
@@ -160,9 +160,9 @@ export type WebhookList = {
 export type ReplayEventsParams = {
   /** The beginning of the period. Unix seconds. */
   from: number
-  /** Its end, which is not part of it. Unix seconds. */
+  /** The end of the period, which is not included. Unix seconds. */
   to: number
-  /** Only these, of those that the webhook gets. */
+  /** Only these types, among those that the webhook receives. */
   types?: EventFilter[]
 }
 
@@ -172,7 +172,7 @@ export type Replay = {
   count: number
 }
 
-/** How long the old secret signs as well. */
+/** How long the old secret remains in use. */
 export type RotateSecretParams = {
   /** How long requests are also signed with the old secret. */
   graceSeconds?: number

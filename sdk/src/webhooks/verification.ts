@@ -31,11 +31,12 @@ export async function verifyWebhook(
   secretOrSecrets: string | readonly string[],
   { toleranceSeconds = 300 }: VerifyOptions = {},
 ): Promise<AccountEvent> {
-  // Not `instanceof`: test runners with a context of their own pass bytes that are not instances of the context's Uint8Array.
+  // Not `instanceof`: test runners that use a separate context pass bytes that are not instances of that context's Uint8Array.
   if (typeof body !== 'string' && !ArrayBuffer.isView(body))
     throw new TypeError('Pass the raw body as a string or Uint8Array. Parsed JSON cannot be verified.')
   const secrets = typeof secretOrSecrets === 'string' ? [secretOrSecrets] : secretOrSecrets
-  if (!secrets?.length || secrets.some((secret) => !secret)) throw new TypeError('No webhook secret was given.')
+  if (!secrets?.length || secrets.some((secret) => !secret))
+    throw new TypeError('No webhook secret was given. Pass the secret that begins with whsec_.')
   const keys = await Promise.all(secrets.map(importSecret))
 
   const id = required(headers, 'webhook-id')

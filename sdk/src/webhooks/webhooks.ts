@@ -24,8 +24,8 @@ export class Webhooks {
   }
 
   /**
-   * Creates a webhook. Store the secret: it is returned only once. Never retried automatically, because a second webhook would get every
-   * event as well.
+   * Creates a webhook. Store the secret: it is returned only once. Not retried if it may have succeeded, because a second webhook
+   * would get every event as well.
    */
   create(params: CreateWebhookParams, options: CallOptions = {}): Promise<CreatedWebhook> {
     return this.#transport.call({ ...options, method: 'POST', path: PATH, body: params, whenUncertain: 'give up' })
@@ -50,15 +50,19 @@ export class Webhooks {
   }
 
   /**
-   * Replaces the secret. Store the new one: it is returned only once. Without `graceSeconds`, the old one stops signing at once. Never retried
-   * automatically, because a second rotation would end the grace period of the secret that your receiver knows.
+   * Replaces the secret. Store the new one: it is returned only once. Without `graceSeconds`, the old one stops signing at once.
+   * Not retried if it may have succeeded, because a second rotation would end the grace period of the secret that your receiver
+   * knows.
    */
   rotateSecret(id: string, params: RotateSecretParams = {}, options: CallOptions = {}): Promise<RotatedSecret> {
     const path = `${pathOf(id)}/rotate-secret`
     return this.#transport.call({ ...options, method: 'POST', path, body: params, whenUncertain: 'give up' })
   }
 
-  /** Sends a sample event now, with `test: true`, and returns what the receiver responded. Never retried automatically. */
+  /**
+   * Sends a sample event now, with `test: true`, and returns what the receiver responded. Not retried if the event may have been
+   * sent.
+   */
   test(id: string, params: TestWebhookParams = {}, options: CallOptions = {}): Promise<TestResult> {
     const path = `${pathOf(id)}/test`
     return this.#transport.call({ ...options, method: 'POST', path, body: params, whenUncertain: 'give up' })
@@ -76,8 +80,8 @@ export class Webhooks {
   }
 
   /**
-   * Sends the events of a period again, each with the same `webhook-id` as the first time. Never retried automatically, because a second
-   * replay would send them all once more.
+   * Sends the events of a period again, each with the same `webhook-id` as the first time. Not retried if it may have succeeded,
+   * because a second replay would send them all once more.
    */
   replay(id: string, params: ReplayEventsParams, options: CallOptions = {}): Promise<Replay> {
     const path = `${pathOf(id)}/replay`

@@ -172,7 +172,7 @@ describe('a store that fails', () => {
     await store.set(name, ((await store.get(name)) ?? '').slice(1))
     const error = await caught(newBuyer({ store }).fetch(shop.url))
     expect([error.message, asked.length]).toEqual([
-      'The store has an entry that is not a purchase. It may have been paid, so it is not replaced.',
+      'The store has an entry that is not a purchase. It may have been paid, so it is not replaced. Check your wallet, then remove the entry to buy again.',
       1,
     ])
   })

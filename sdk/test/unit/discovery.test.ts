@@ -130,7 +130,7 @@ describe('C77: from one list of prices', () => {
       '## Prices',
       '',
       '- `GET /joke`, 25 sat (MPP): A joke, # fresh',
-      '- `any method /**`, 25 sat (MPP). Not listed in openapi.json, which has no form for it',
+      '- `any method /**`, 25 sat (MPP). Not listed in openapi.json, which cannot express it',
       '',
       '## Documents',
       '',

@@ -141,7 +141,9 @@ test('a mistake in the program is a TypeError that says what to pass, before any
     new TypeError('Pass the raw body as a string or Uint8Array. Parsed JSON cannot be verified.'),
   )
   for (const none of ['', [], [''], undefined as unknown as string])
-    await expect(verifyWebhook(body, headersFor(body), none)).rejects.toThrow(new TypeError('No webhook secret was given.'))
+    await expect(verifyWebhook(body, headersFor(body), none)).rejects.toThrow(
+      new TypeError('No webhook secret was given. Pass the secret that begins with whsec_.'),
+    )
   for (const wrong of ['whsec_', 'whsec_c2hvcnQ=', 'whsec_☕', `whsec_${randomBytes(65).toString('base64')}`])
     await expect(verifyWebhook(body, headersFor(body), [secret, wrong])).rejects.toThrow(
       /^A webhook secret is whsec_ and the base64/,

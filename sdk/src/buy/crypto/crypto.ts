@@ -1,6 +1,9 @@
 import { toHex, utf8Of } from '../../../../protocol/src/bytes.ts'
 
-/** What a buyer computes. Handed in, so that a program for Node, such as our command line, does not contain a library for it. */
+/**
+ * The cryptography of a buyer. Passed in, so that a program for Node, such as our command line client, does not have to bundle a
+ * library for it.
+ */
 export type BuyerCrypto = {
   sha256: (data: Uint8Array) => Uint8Array
   /** Whether the text is a point of the curve secp256k1, compressed and in lowercase hex. */

@@ -68,7 +68,7 @@ export function nip44(secret: Uint8Array, publicKey: string): Cipher {
       if (!bytes || bytes.length < 99 || bytes[0] !== NIP44_VERSION) throw new Error('Not a NIP-44 version 2 payload.')
       const [nonce, hidden, tag] = [bytes.slice(1, 33), bytes.slice(33, -32), bytes.slice(-32)]
       const [cipher, iv, mac] = keysFor(nonce)
-      // The sender does not learn how long the comparison takes, and each text has keys of its own.
+      // The comparison need not take constant time: the sender cannot measure it, and each text has its own keys.
       if (toHex(hmac(sha256, mac, concat([nonce, hidden]))) !== toHex(tag))
         throw new Error('The text was changed, or is for another key.')
       return unpadded(chacha20(cipher, iv, hidden))
@@ -99,7 +99,7 @@ function unpadded(bytes: Uint8Array): string {
   return text
 }
 
-/** Has no signature of its own; the event's is enough. */
+/** NIP-04 has no message authentication code; the event's signature is enough. */
 export function nip04(secret: Uint8Array, publicKey: string): Cipher {
   const name = 'AES-CBC'
   const key = crypto.subtle.importKey('raw', bufferOf(sharedX(secret, publicKey)), { name }, false, ['encrypt', 'decrypt'])

@@ -8,9 +8,9 @@ type Spending = { amountSat: number; atMs: number; expiresAtMs: number }
 type Price = { paymentHash: string; amountSat: number; expiresAtMs: number }
 
 /**
- * What was spent in the last 24 hours, one entry per payment. An entry is written before it is counted, so of concurrent purchases none
- * overlooks another: they may all be refused, but never exceed the budget together. A crash leaves the entry, because the payment may have
- * been made.
+ * What was spent in the last 24 hours, one entry per payment. An entry is written before the others are counted, so concurrent
+ * purchases always count each other: they may all be refused, but never exceed the budget together. A crash leaves the entry,
+ * because the payment may have been made.
  */
 export class Budget {
   readonly #store: PurchaseStore
@@ -81,7 +81,7 @@ export class Budget {
       const { amountSat, atMs, expiresAtMs } = spending
       const isPast = atMs < Date.now() - DAY_MS
       if (!isPast) sumSat += amountSat
-      // Until its invoice can no longer be paid, the entry also says that it was bought.
+      // Until the invoice can no longer be paid, the entry also makes `reserve` refuse to buy it again.
       else if (expiresAtMs < Date.now() - DAY_MS) await this.#store.delete(name)
     }
     return sumSat

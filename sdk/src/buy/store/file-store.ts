@@ -4,7 +4,7 @@ import type { PurchaseStore } from './store.ts'
 const NAME = /^[a-z0-9][a-z0-9.-]{0,199}$/
 const ENDING = '.json'
 
-/** Keeps each entry in a file of this directory that only its owner can read. Any number of processes may share it. */
+/** Keeps each entry in a file of this directory that only its owner can read. Any number of processes may share the directory. */
 export function fileStore(directory: string): PurchaseStore {
   const { promises: fs } = required('node:fs')
   const path = required('node:path')
@@ -18,14 +18,17 @@ export function fileStore(directory: string): PurchaseStore {
   }
 
   let isTrusted = false
-  /** False if it does not exist yet. Whoever else can write here could make the buyer pay again, or present its credentials elsewhere. */
+  /**
+   * False if the directory does not exist yet. Anyone else who can write to it could make the buyer pay again, or send its
+   * credentials elsewhere.
+   */
   async function isThere(): Promise<boolean> {
     if (isTrusted) return true
     const found = await fs.lstat(root).catch(ifMissing(undefined))
     if (!found) return false
     const isOnlyOurs = !isPosix || (found.uid === nodeProcess?.getuid?.() && (found.mode & 0o022) === 0)
     if (!found.isDirectory() || !isOnlyOurs)
-      throw new TypeError(`${root} must be a directory of this user that nobody else can write: chmod 700.`)
+      throw new TypeError(`${root} must be a directory that this user owns and nobody else can write to. Run chmod 700 on it.`)
     isTrusted = true
     return true
   }

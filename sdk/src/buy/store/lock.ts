@@ -10,27 +10,30 @@ const SILENCE_MS = 60_000
 
 type Entry = Owner & { beat: number; isReleased?: boolean }
 
-/** The tokens of locks that this process has released, although the store could not be told yet. */
+/** The tokens of locks that this process has released but could not yet mark as released in the store. */
 const released = new Set<string>()
 
 export type Lock = {
-  /** Whether the lock had to be waited for. */
+  /** Whether this call had to wait for the lock. */
   readonly isAfterOther: boolean
   /** False if another process has assumed that this one is dead. */
   isHeld(): Promise<boolean>
-  /** Never throws: it comes after a payment, and what was bought must be delivered. Until the store works again, only this process knows. */
+  /**
+   * Never throws: it is called after a payment, and what was bought must be delivered. If the store fails, only this process
+   * knows of the release until the store works again.
+   */
   release(): Promise<void>
   /**
-   * Instead of `release`, when nothing is left that the lock is for: deletes the entry, and with it the number. A process that has waited too
-   * long may then get a higher number than the next holder, who learns it from `isHeld` before it pays. Never throws either.
+   * To be called instead of `release` after the purchase was deleted: deletes the lock's entry, so the numbers start again. A
+   * slow process may then get a higher number than the next holder, but the holder checks `isHeld` before it pays. Never throws.
    */
   remove(): Promise<void>
 }
 
 /**
- * Each holder creates the entry with the next number, and only the highest number counts. So a dead owner's lock is never deleted and created
- * again, which two processes could do to each other: it is surpassed, and `add` lets only one process do that. A released lock stays, marked
- * as such, because it carries the number.
+ * Each holder creates the entry with the next number, and only the highest number counts. A dead owner's lock is not deleted and
+ * created again, because two processes could delete each other's new lock. Instead, `add` lets exactly one process create the
+ * next number. A released lock stays, marked as released, to keep its number.
  */
 export async function acquireLock(store: PurchaseStore, key: string, signal: AbortSignal): Promise<Lock> {
   const prefix = `lock.${key}.`
@@ -45,7 +48,7 @@ export async function acquireLock(store: PurchaseStore, key: string, signal: Abo
     const last = (await numbers()).at(-1) ?? 0
     const text = last === 0 ? undefined : await store.get(nameOf(last))
     const holder = entryIn(text)
-    // If the entry has just been removed, the numbers begin anew: the next one is not ours to take.
+    // The entry has just been removed, so the numbers start again: do not take the next number.
     if (last !== 0 && text === undefined) {
       await pause(pauseMs, signal)
       continue
@@ -87,7 +90,7 @@ function held(store: PurchaseStore, name: string, entry: Entry, isAfterOther: bo
     ;(timer as { unref?: () => void }).unref?.()
     return timer
   }
-  // After a failure the next one may succeed. Otherwise another machine takes over, and `isHeld` says so.
+  // After a failure, the next heartbeat may succeed. If none does, another machine takes the lock, and `isHeld` returns false.
   let timer = every(() => {
     writing = writing.then(beatOnce).catch(() => undefined)
     return writing
@@ -110,7 +113,7 @@ function held(store: PurchaseStore, name: string, entry: Entry, isAfterOther: bo
   return { isAfterOther, isHeld, release, remove: () => end(() => store.delete(name)) }
 }
 
-/** Watches a holder. Its clock may be wrong, so its changes are timed by our own. */
+/** Watches a holder. Its clock may be wrong, so its changes are timed by our own clock. */
 class Watch {
   #seen = ''
   #sinceMs = 0

@@ -1,6 +1,9 @@
 import { builtin, codeOf, nodeProcess } from './node.ts'
 
-/** Which process holds a lock. `machine` is where its `pid` means something; `startedAt` tells it from a later process with the same pid. */
+/**
+ * Which process holds a lock. Its `pid` is only valid on its `machine`; `startedAt` distinguishes it from a later process with
+ * the same pid.
+ */
 export type Owner = { token: string; machine?: string | undefined; pid?: number | undefined; startedAt?: string | undefined }
 
 let machine: Promise<string | undefined> | undefined

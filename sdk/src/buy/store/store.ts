@@ -1,15 +1,19 @@
 /**
- * Where purchases, locks and spendings are kept. Implement it to keep them elsewhere than in files, for example in Redis. Names consist of
+ * Stores purchases, locks and spent amounts. Implement it to use something other than files, for example Redis. Names consist of
  * lower-case letters, digits, dots and hyphens. The texts contain credentials, so keep them secret.
  */
 export interface PurchaseStore {
   get(name: string): Promise<string | undefined>
   /**
-   * Replaces the text as a whole. Must be durable when it resolves: money is spent after that. If it is given, call `mayReplace` as late as you
-   * can, and reject with what it throws: the process may have been suspended, and another one may have written the entry meanwhile.
+   * Replaces the whole text. The change must be durable when the promise resolves, because money is spent after that. If
+   * `mayReplace` is given, call it as late as possible, and if it throws, write nothing and reject with its error: another
+   * process may have written the entry while this one was suspended.
    */
   set(name: string, text: string, mayReplace?: () => Promise<void>): Promise<void>
-  /** Creates the entry, as durably. False if it exists: of any number of concurrent callers, exactly one gets true. */
+  /**
+   * Creates the entry, as durably as `set`. Returns false if it exists: of any number of concurrent callers, exactly one gets
+   * true.
+   */
   add(name: string, text: string): Promise<boolean>
   /** Does nothing if there is no such entry. */
   delete(name: string): Promise<void>

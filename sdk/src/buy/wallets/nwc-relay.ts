@@ -11,7 +11,10 @@ type Socket = {
   addEventListener(type: 'message', listener: (message: { data: unknown }) => void): void
 }
 
-/** A relay of Nostr. Each question has a connection of its own: a purchase asks a few times, and an idle connection would keep the program. */
+/**
+ * A Nostr relay. Each request uses a separate connection: a purchase makes few requests, and an idle connection would keep the
+ * process running.
+ */
 export class Relay {
   readonly #url: string
   readonly #open: OpenSocket
@@ -22,8 +25,8 @@ export class Relay {
   }
 
   /**
-   * The first genuine event that is the answer. With a request, which is sent once the relay listens for the answer. Throws a PurchaseError
-   * if the request was certainly not sent.
+   * Resolves with the first genuine event that is the answer. `request`, if any, is sent after the subscription to the answer.
+   * Rejects with a PurchaseError if the request was certainly not sent.
    */
   ask(filter: object, isAnswer: (event: NostrEvent) => boolean, signal: AbortSignal, request?: NostrEvent): Promise<NostrEvent> {
     return new Promise((resolve, reject) => {
@@ -51,7 +54,7 @@ export class Relay {
       socket.addEventListener('message', ({ data }) => {
         const [kind, id, third] = messageIn(data)
         if (kind === 'EVENT' && isEvent(third) && isAnswer(third) && isGenuine(third)) end(() => resolve(third))
-        // Without a request, everything that is stored has been sent.
+        // The relay has sent all events that it stores, and without a request no new one is expected.
         else if (kind === 'EOSE' && !request) fail()
         // A relay that refuses the request does not pass it on.
         else if (kind === 'OK' && id === request?.id && third === false) fail(new Error('The relay refused the request.'))

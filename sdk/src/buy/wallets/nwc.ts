@@ -8,7 +8,7 @@ import type { Attempt, PaymentState, Wallet } from './wallet.ts'
 const KIND = { info: 13_194, request: 23_194, response: 23_195 } as const
 const ASKING_MS = 15_000
 const PAYING_MS = 90_000
-/** The wallet did not try, whatever became of earlier attempts. */
+/** After these errors, the wallet did not try to pay. They say nothing about earlier attempts. */
 const NOT_TRIED = new Set<unknown>([
   ...['RATE_LIMITED', 'NOT_IMPLEMENTED', 'INSUFFICIENT_BALANCE', 'QUOTA_EXCEEDED', 'RESTRICTED', 'UNAUTHORIZED'],
   ...['UNSUPPORTED_ENCRYPTION'],
@@ -16,9 +16,9 @@ const NOT_TRIED = new Set<unknown>([
 const NETWORKS = new Set<unknown>(['mainnet', 'testnet', 'signet', 'regtest'] satisfies Network[])
 
 export type NwcOptions = {
-  /** `nostr+walletconnect://…` Whoever has it can spend. */
+  /** `nostr+walletconnect://…` Anyone who has this text can spend from the wallet. */
   nwc: string
-  /** Needed where there is no global one, as in Node 20. */
+  /** Required where there is no global `WebSocket`, as in Node 20. */
   WebSocket?: OpenSocket | undefined
 }
 type Reply = { result: Record<string, unknown> } | { error: { code: unknown; message: string } }
@@ -38,7 +38,8 @@ export class NwcWallet implements Wallet {
   constructor({ nwc, WebSocket }: NwcOptions) {
     const { walletKey, secret, relays } = connectionIn(nwc)
     const open = WebSocket ?? (globalThis as { WebSocket?: OpenSocket }).WebSocket
-    if (!open) throw new TypeError('There is no global WebSocket. Pass one: `{ nwc, WebSocket }`, for example of the package ws.')
+    if (!open)
+      throw new TypeError('There is no global WebSocket. Pass one: `{ nwc, WebSocket }`, for example from the package ws.')
     this.id = `nwc:${walletKey}:${publicKeyOf(secret)}`
     this.#walletKey = walletKey
     this.#secret = secret
@@ -52,19 +53,19 @@ export class NwcWallet implements Wallet {
       if ('result' in reply && NETWORKS.has(reply.result.network)) this.#network = reply.result.network as Network
     } catch (error) {
       signal.throwIfAborted()
-      // Many connections are not allowed to ask.
+      // Any other error only means that the network is unknown: many connections are not allowed to call get_info.
       if (error instanceof PurchaseError) throw error
     }
     return this.#network
   }
 
-  /** A wallet that does not know the payment may have the request before it, so that counts as unknown. */
+  /** If the wallet does not know the payment, the request may still be waiting to be handled, so that counts as unknown. */
   async lookUp(paymentHash: string, signal: AbortSignal): Promise<PaymentState> {
     try {
       const reply = await this.#call('lookup_invoice', { payment_hash: paymentHash }, ASKING_MS, signal)
       if ('error' in reply) return { is: 'unknown' }
       const { preimage, settled_at, state, fees_paid, type } = reply.result
-      // An invoice that the wallet itself has made, to be paid by itself.
+      // The wallet created this invoice itself, and reports what it received, not whether it paid.
       if (type === 'incoming') return { is: 'unknown' }
       if (state === 'failed') return { is: 'failed', completedAtMs: Date.now() }
       if (state === 'pending') return { is: 'pending' }
@@ -120,7 +121,9 @@ export class NwcWallet implements Wallet {
     return replyIn(await cipher.decrypt(event.content), method)
   }
 
-  /** The next relay is only asked if the one before it certainly did not get the request: a wallet might take it for two. */
+  /**
+   * Asks the next relay only if the previous one certainly did not get the request: the wallet might take it for two requests.
+   */
   async #first<T>(ask: (relay: Relay) => Promise<T>): Promise<T> {
     let last: unknown
     for (const relay of this.#relays) {
@@ -134,7 +137,7 @@ export class NwcWallet implements Wallet {
     throw last
   }
 
-  /** The wallet says which encryption it knows. Older wallets say nothing, and know the old one. */
+  /** The wallet's info event lists the encryptions that it supports. Older wallets list none, and support NIP-04. */
   async #encryption(signal: AbortSignal): Promise<Cipher> {
     if (this.#cipher) return this.#cipher
     const filter = { kinds: [KIND.info], authors: [this.#walletKey], limit: 1 }
@@ -164,7 +167,7 @@ function connectionIn(text: string): { walletKey: string; secret: Uint8Array; re
 
 function replyIn(text: string, method: string): Reply {
   const reply: unknown = JSON.parse(text)
-  if (!isObject(reply) || reply.result_type !== method) throw new Error('The wallet answered something else.')
+  if (!isObject(reply) || reply.result_type !== method) throw new Error('The wallet’s answer does not belong to this request.')
   if (isObject(reply.error))
     return { error: { code: reply.error.code, message: String(reply.error.message ?? reply.error.code) } }
   if (!isObject(reply.result)) throw new Error('The wallet’s answer has no result.')

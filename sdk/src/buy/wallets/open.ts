@@ -4,7 +4,7 @@ import { PhoenixdWallet } from './phoenixd.ts'
 import type { Wallet } from './wallet.ts'
 
 /**
- * phoenixd (`url`), a node of Boltyard (`endpointUrl`), each with its full password; a wallet behind Nostr Wallet Connect
+ * phoenixd (`url`), a Boltyard node (`endpointUrl`), each with its full password; a wallet behind Nostr Wallet Connect
  * (`nostr+walletconnect://…`); or a function that pays an invoice, alone or with one that looks payments up.
  */
 export type WalletOptions =

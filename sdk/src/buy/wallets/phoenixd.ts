@@ -13,7 +13,7 @@ const NETWORKS = new Set<unknown>(['mainnet', 'testnet', 'signet', 'regtest'] sa
 
 type Answer = { status: number; body: Record<string, unknown>; text: string }
 
-/** phoenixd, or a node of Boltyard, which has the same API. `password` is the full one: the restricted one cannot send payments. */
+/** phoenixd, or a Boltyard node, which has the same API. `password` is the full one: the restricted one cannot send payments. */
 export type PhoenixdOptions = { url: string; password: string }
 
 export class PhoenixdWallet implements Wallet {
@@ -87,7 +87,7 @@ export class PhoenixdWallet implements Wallet {
     if (status === 200 && typeof body.paymentPreimage === 'string')
       return { is: 'paid', paid: { preimage: body.paymentPreimage, feeSat: numberIn(body.routingFeeSat) } }
     if (status !== 200 || typeof body.reason !== 'string') return { is: 'unknown' }
-    // Already paid, or being paid by an earlier attempt: the preimage is there or will be soon.
+    // Already paid, or being paid by an earlier attempt: the preimage is available now or will be soon.
     if (/already been paid|another payment is in progress/.test(body.reason)) return { is: 'unknown' }
     return { is: 'failed', error: new PurchaseError('unpaid', 'payment_failed', `The node could not pay: ${body.reason}.`) }
   }
@@ -107,10 +107,11 @@ export class PhoenixdWallet implements Wallet {
   }
 }
 
-/** A proxy may have sent any other status, so the node may still have received the request. 408: a proxy gave up waiting. */
+/** Any other status, including 408, may come from a proxy that gave up waiting, so the node may have received the request. */
 const isRefusal = (status: number): boolean => status >= 400 && status < 500 && status !== 408
 
-const wrongPassword = (): PurchaseError => new PurchaseError('unpaid', 'wallet_password', 'The node rejected the password.')
+const wrongPassword = (): PurchaseError =>
+  new PurchaseError('unpaid', 'wallet_password', 'The node rejected the password. Use its full password.')
 
 const unreachable = (cause: unknown): PurchaseError =>
   new PurchaseError('unpaid', 'wallet_unreachable', 'The paying node cannot be reached.', { cause })

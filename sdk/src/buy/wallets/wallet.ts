@@ -4,8 +4,9 @@ import type { PurchaseError } from '../errors.ts'
 export type Paid = { preimage: string; feeSat: number | undefined }
 
 /**
- * What a wallet knows about a payment. `unheard`: it has never heard of it. `refused`: it does not accept our password. `unknown`: it did
- * not say. `failed` is about the attempt that ended then, or with `isFinal` about all of them: none is under way.
+ * What a wallet knows about a payment. `unheard`: it does not know the payment. `refused`: it rejects our password. `unknown`: it
+ * did not say. `failed`: the attempt that ended at `completedAtMs` failed; with `isFinal`, all attempts failed and none is under
+ * way.
  */
 export type PaymentState =
   | { is: 'paid'; paid: Paid }
@@ -16,8 +17,9 @@ export type PaymentState =
   | { is: 'unknown' }
 
 /**
- * How an attempt to pay ended. `failed`: the wallet says that it was not made. `refused`: something on the way says so, which may not know.
- * `unsent`: the wallet was not reached. `unknown`: it may or may not have been made.
+ * How an attempt to pay ended. `failed`: the wallet says that the payment was not made. `refused`: the wallet or a proxy rejected
+ * the request, but the payment may have been made. `unsent`: the wallet was not reached. `unknown`: the payment may or may not
+ * have been made.
  */
 export type Attempt =
   | { is: 'paid'; paid: Paid }

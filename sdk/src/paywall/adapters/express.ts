@@ -19,7 +19,7 @@ export { paymentOf } from '../paid.ts'
 export type ExpressRequest = IncomingRequest & {
   originalUrl: string
   path: string
-  /** From the proxy, if Express trusts it, like `protocol` and `hostname`. */
+  /** Set by the proxy if Express trusts it, as are `protocol` and `hostname`. */
   ip: string | undefined
   protocol: string
   hostname: string
@@ -56,7 +56,7 @@ export function paywall<R = ExpressRequest>(options: PaywallOptions<R>): Handler
   const gate = lazyGate(options)
   const handler: Handler = (request, response, next) => {
     const passes = decision(gate, request, response)
-    // A remembered credential is not worth a promise: the rest of the chain runs at once, as it would without a paywall.
+    // No promise for a remembered credential, so that the rest of the chain runs synchronously, as it would without a paywall.
     return passes === true && isExpress(request) ? void next() : serve(passes, request, response, next)
   }
   return Object.assign(handler, { ready: gate.ready })
@@ -86,7 +86,9 @@ async function serve(passes: Passes, request: IncomingRequest, response: NodeRes
   }
 }
 
-/** False if the response was sent, or nobody is there to get it. True without a promise for a credential that is remembered. */
+/**
+ * False if a response was sent, or the customer has disconnected. For a remembered credential, returns true without a promise.
+ */
 export function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): Passes {
   const { method = 'GET', url = '/', headers } = request
   const routed = request as Routed
@@ -137,7 +139,7 @@ function httpRequestOf(request: IncomingRequest & NodeRequest, url: string): Htt
   }
 }
 
-/** As Express 5 does it in `request.host`, which Express 4 has without the port. */
+/** The same as `request.host` in Express 5. In Express 4, that has no port. */
 function originOf(request: IncomingRequest): string | undefined {
   const { protocol, app } = request as Routed
   const { headers, socket } = request

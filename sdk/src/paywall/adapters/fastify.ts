@@ -43,13 +43,13 @@ export function paywall<R = FastifyRequest>(
   const hook = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     // A global hook also runs for 404s, where nothing is sold.
     if (request.is404 || (await mayPass(gate, request, reply))) return undefined
-    // Without it, Fastify would continue to the handler.
+    // If the hook did not return the reply, Fastify would continue to the handler.
     return reply
   }
   return Object.assign(hook, { ready: gate.ready })
 }
 
-/** False if the response was sent, or nobody is there to get it. */
+/** False if a response was sent, or the customer has disconnected. */
 export async function mayPass<R>(gate: LazyGate<R>, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
   const { method, headers, routeOptions, url, ip } = request
   const route = routeOptions.url ?? url

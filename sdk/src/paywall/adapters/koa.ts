@@ -63,7 +63,7 @@ export function paywall<C = KoaContext>(options: PaywallOptions<C>): Middleware 
   return Object.assign(middleware, { ready: gate.ready })
 }
 
-/** Koa does not end a response that nobody is there to get. But the payment is only released once the handler has ended. */
+/** Koa does not end the response of a customer who has disconnected, but the payment is only released when the response ends. */
 async function untilEnded(response: NodeResponse, delivery: Delivery, next: () => Promise<unknown>): Promise<void> {
   let [hasEnded, hasClosed] = [false, false]
   const settle = (): void => {

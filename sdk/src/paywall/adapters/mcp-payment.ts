@@ -34,7 +34,7 @@ export const problemIn = ({ body }: Refused): Problem => JSON.parse(body)
 export function paymentErrorOf(refused: Refused): { code: number; data: { challenges: object[]; [name: string]: unknown } } {
   const problem = problemIn(refused)
   const challenges = [refused.headers['WWW-Authenticate'] ?? []].flat().map(challengeOf)
-  // A conflict has no type of its own.
+  // The type of a conflict is always `about:blank`, so its title is used.
   const reason = problem.type === 'about:blank' ? problem.title.toLowerCase() : (problem.type.split('/').at(-1) ?? '')
   const code = codeOf(reason)
   const failure = code === PAYMENT_REQUIRED ? {} : { failure: { reason, detail: problem.detail } }

@@ -12,7 +12,7 @@ import {
   type Refused,
 } from './mcp-payment.ts'
 
-/** x402 and L402 are defined for tools or not at all, so resources and prompts have MPP only. */
+/** In MCP, x402 is only defined for tools, and L402 not at all, so resources and prompts support only MPP. */
 type ReadOptions<A> = Omit<PaywallOptions<A>, 'protocol' | 'protocols' | HttpOnly>
 type ReadResult = {
   contents?: unknown[] | undefined
@@ -26,7 +26,7 @@ const INTERNAL_ERROR = -32603
 /**
  * Charges for a resource or a template of resources:
  * `server.registerResource('story', 'stories://1', { … }, chargeForResource({ nodeId, amountSat: 10 }, async (uri) => …))`.
- * A payment is for one URI, which functions in the options get.
+ * A payment is for one URI. Functions in the options get this URI.
  */
 export function chargeForResource<P extends [uri: URL, ...others: unknown[]], T extends ReadResult>(
   options: ReadOptions<URL>,
@@ -80,7 +80,10 @@ async function charged<P extends unknown[], T extends ReadResult>(
   throw errorOf(decision)
 }
 
-/** Servers pass on what a resource or prompt throws, with its code. If payments are unavailable, the payment is not what failed. */
+/**
+ * Servers pass on what a resource or prompt throws, with its code. A 503 or 429 gets JSON-RPC's code for internal errors, because
+ * it does not mean that a payment is required or has failed.
+ */
 function errorOf(refused: Refused): Error {
   const { code, data } = paymentErrorOf(refused)
   const isUnavailable = refused.status === 503 || refused.status === 429

@@ -6,7 +6,7 @@ type LowLevel = {
   registerCapabilities(capabilities: object): unknown
 }
 
-/** The JSON-RPC codes of errors that were thrown with another one. */
+/** The JSON-RPC codes of errors that were thrown with another code. */
 const codes = new WeakMap<object, number>()
 /** The arguments of a call before the tool's schema has changed them, by the handler's `extra`. */
 const sent = new WeakMap<object, unknown>()

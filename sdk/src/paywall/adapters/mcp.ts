@@ -21,9 +21,9 @@ export { chargeForPrompt, chargeForResource, type PromptOptions } from './mcp-re
 export { acceptPayments } from './mcp-server.ts'
 
 /**
- * Payments for MCP tools, compatible with mppx: a call without payment gets JSON-RPC error -32042 with the challenges in `data`; the client
- * calls again with its credential in `_meta`; the result has the receipt in its own `_meta`. x402 has no errors: what it requires is in a
- * result, which then also has the challenges.
+ * Payments for MCP tools, compatible with mppx: a call without payment gets JSON-RPC error -32042 with the challenges in `data`;
+ * the client calls again with its credential in `_meta`; the result has the receipt in its own `_meta`. With x402, there is no
+ * error: the requirements are in a result, which then also has the challenges.
  */
 const CHALLENGES = 'org.paymentauth/payment-required'
 const HOW_TO_PAY = howToPay('call the tool')
@@ -88,7 +88,7 @@ async function bindCall<A>({ server, tool, bindMetadata = [] }: ToolOptions<A>, 
   return binding ? { resource: { url: `mcp://tool/${encodeURIComponent(tool)}` }, ...binding } : { unbound: 'unusable' }
 }
 
-/** A result for the model to read or, as a payment error, an exception. */
+/** Returns a result for the model to read, or throws a payment error. */
 async function refusal(refused: Refused): Promise<ToolResult> {
   const { detail } = problemIn(refused)
   const text = (content: string): ToolResult['content'] => [{ type: 'text', text: content }]

@@ -23,7 +23,7 @@ export function paywall<R = ExpressRequest>(options: PaywallOptions<R>): Guard &
     const passes = isFastify(response)
       ? await mayPassFastify(gate, request as FastifyRequest, response)
       : await mayPassExpress(gate, request as ExpressRequest, response as NodeResponse)
-    // The response was sent. With `false`, Nest would make an error of it, which filters would try to send once more.
+    // A response was already sent. With `false`, Nest would throw an error, and a filter would try to send a second response.
     return passes || new Promise<never>(() => undefined)
   }
   return { canActivate, ready: gate.ready }

@@ -48,7 +48,7 @@ const line = (value: string | string[] | undefined): string | undefined => (Arra
 export const linesOf = ({ headers, headersDistinct }: NodeRequest, name: string): string | string[] | undefined =>
   headersDistinct?.[name] ?? headers[name]
 
-/** Bodies that were read and put back. A second paywall in front of the same handler must not take them for consumed. */
+/** Bodies that were read and put back. A second paywall in front of the same handler must not treat them as consumed. */
 const readBodies = new WeakMap<NodeRequest, Body>()
 const touched = new WeakSet<NodeRequest>()
 
@@ -68,11 +68,11 @@ export async function bodyOf(request: NodeRequest, limits: BodyLimits): Promise<
   // A listener would make an empty stream emit `end`, and the handler would wait for it forever.
   if (isComplete(request) && !request.readableLength) return new Uint8Array()
   touched.add(request)
-  // When the handler has read them, or nobody can any more.
+  // When the handler has read the body, or the connection is closed.
   request.once('end', () => memory.release())
   request.once('close', () => memory.release())
   const bytes = await readAll(request, new BodyBuffer(maxBytes, memory), limits)
-  // Only the hash, so that the bytes are gone when the handler has read them.
+  // Only the hash is kept, so that the memory is free once the handler has read the bytes.
   const body = bytes instanceof Uint8Array ? { sha256: await sha256Bytes(bytes) } : bytes
   readBodies.set(request, body)
   return body
@@ -99,7 +99,7 @@ function readAll(request: NodeRequest, buffer: BodyBuffer, { signal, bodyTimeout
     const read = (): void => {
       while ((request.readableLength ?? 0) > 0) {
         const chunk = request.read()
-        // With `setEncoding`, somebody has already decoded the bytes.
+        // After a call of `setEncoding`, the stream returns text instead of bytes.
         if (!(chunk instanceof Uint8Array)) return end('consumed')
         const refusal = buffer.add(chunk)
         if (refusal) return end(refusal)
@@ -117,7 +117,7 @@ function readAll(request: NodeRequest, buffer: BodyBuffer, { signal, bodyTimeout
   })
 }
 
-/** After a refusal: Node discards a body that nobody has read, but not the rest of one. Left there, it would block the connection. */
+/** After a refusal: Node discards an unread body, but not the rest of a partly read one, which would block the connection. */
 export function discardBody(request: NodeRequest): void {
   if (touched.has(request)) request.resume()
 }

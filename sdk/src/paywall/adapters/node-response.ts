@@ -53,7 +53,7 @@ type NodeServer = {
 
 const queued = new WeakMap<Connection, Set<NodeResponse>>()
 
-/** Node emits no `close` for a response that waits behind another one while the connection is closed. This does. */
+/** Emits `close` if the connection is closed while the response is queued behind another one. Node does not. */
 export function closeWithConnection(response: NodeResponse): void {
   const connection = response.req?.socket
   if (response.stream || response.socket || !connection || response.writableFinished) return
@@ -80,19 +80,19 @@ const watched = new WeakMap<NodeServer, Set<Takeover>>()
 const takenOver = new WeakSet<object>()
 
 /**
- * With CONNECT, an upgrade or a malformed request, a customer can make the server close the connection in the middle of a paid response. This
- * looks as if the shop broke the response off, which would give them their payment back.
+ * With CONNECT, an upgrade or a malformed request, a customer can make the server close the connection in the middle of a paid
+ * response. This looks as if the shop had aborted the response, and the customer could then use the payment again.
  */
 function watchTakeovers(server: NodeServer): void {
   const events = watched.get(server) ?? new Set()
   watched.set(server, events)
   for (const event of TAKEOVERS) {
-    // Node does what it should for the others if nobody listens.
+    // Without a listener, Node already handles the other events correctly.
     if (events.has(event) || (event !== 'connect' && server.listenerCount(event) === 0)) continue
     const note: TakeoverListener = (_cause, socket) => {
       takenOver.add(socket)
       if (server.listenerCount(event) > 1) return
-      // The shop does not listen, or does so no longer.
+      // The shop has no listener, or has removed it.
       socket.destroy()
       if (event === 'connect') return
       server.removeListener(event, note)
@@ -103,7 +103,7 @@ function watchTakeovers(server: NodeServer): void {
   }
 }
 
-/** Made once: an error with a stack of its own for every response would be 2 % of the CPU time of an unpaid visit. */
+/** Created once: a new error with a stack for every response would take 2 % of the CPU time of an unpaid visit. */
 const OVER = new DOMException('The response is over.', 'AbortError')
 
 /**
@@ -145,9 +145,9 @@ export function follow(response: NodeResponse, delivery: Delivery): void {
  */
 function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   const { end, writeHead, req, stream } = response
-  // A stream that is destroyed has no session any more.
+  // Read now, because a destroyed stream has no session.
   const session = stream?.session
-  // Not only at the end of the hold: whoever finishes just before it leaves the handler no time.
+  // Checked now, not at the end of the hold: a customer who finishes the upload just before then would leave the handler no time.
   const wasUploading = req?.complete === false && stream?.endAfterHeaders !== true
   let [socket, bytesBefore]: [NodeSocket | null | undefined, number] = [undefined, 0]
   let [hasEnded, hasLeft, hasTimedOut, wasKept] = [false, false, false, false]
@@ -167,7 +167,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
     // The reset code does not show who aborted the response, because the customer can choose it too. Nor does the error of a connection.
     if (response.stream) return !session?.destroyed && isOwnError(response.stream.errored)
     if (response.errored) return true
-    // It was still waiting behind another response.
+    // The response was still queued behind another one.
     if (!socket) return false
     return !(hasTimedOut || takenOver.has(socket) || socket.readableEnded || socket.errored)
   }
@@ -191,7 +191,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
     else if (hasSent()) byStatus()
     else if (hasEnded) afterLeaving()
     else hasLeft = true
-    // The claim does not lapse any more, and the handler may never end.
+    // The claim no longer lapses by itself, and the handler may never end.
     if (hasLeft && wasKept) afterLeaving()
   }
   response.once('close', close)
@@ -205,13 +205,13 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   const server = req?.socket?.server
   if (server && !stream) watchTakeovers(server)
   delivery.hasBegun = hasSent
-  // By a response before this one that they do not read, or by the rest of their request.
+  // True while the customer has not read an earlier response, or may still be sending the request.
   delivery.isKeptWaiting = () => {
     wasKept = !hasLeft && (response.headersSent || wasUploading)
     return wasKept
   }
   response.writeHead = function (this: NodeResponse, ...args: unknown[]) {
-    // A second head is an error, and the bytes of the first one stay sent.
+    // A second call throws, and must not hide that the first head was sent.
     if (!response.headersSent) countFromHere()
     return Reflect.apply(writeHead, this, args)
   } as NodeResponse['writeHead']

@@ -10,7 +10,7 @@ import { bindWebRequest, discardBody, paymentFieldsOf } from './web-request.ts'
 
 export { paymentOf } from '../paid.ts'
 
-/** Next, for example, may put the name of the container into it, so that two containers refuse each other's customers. */
+/** Next, for example, may use the container's name as the host, so that two containers reject each other's customers. */
 const URL_UNSURE =
   'x402 payments are bound to the URL of the request, which may be an internal one behind a proxy. Set `publicUrl` to the URL that ' +
   'customers use, or to `(request) => request.url` if that is the same.'
@@ -30,7 +30,7 @@ export function paywall<R extends Request, C extends unknown[]>(
   handler: (request: R, ...context: C) => Response | Promise<Response>,
 ): ((request: R, ...context: C) => Promise<Response>) & Ready {
   const gate = lazyGate(options)
-  // At the first request: a build that imports the shop should not print anything.
+  // The warning is printed at the first request, because a build that imports the shop should print nothing.
   let isUrlUnsure = options.publicUrl === undefined && [options.protocols, options.protocol].flat().includes('x402')
   const paid = async (request: R, ...context: C): Promise<Response> => {
     if (isUrlUnsure) warn('x402 publicUrl', URL_UNSURE)
@@ -90,7 +90,8 @@ export function privateResponse(answer: Response, body: ReadableStream<Uint8Arra
 }
 
 /**
- * Until there is a response, a customer who does not finish the body keeps the handler waiting, and nothing shows whether they have finished.
+ * Until there is a response, the customer counts as keeping the handler waiting: nothing shows whether they have sent the whole
+ * body.
  */
 export function awaitBody(request: Request, delivery: Delivery): void {
   if (!delivery.isWatched || request.body === null || request.bodyUsed) return
@@ -102,7 +103,7 @@ export function awaitBody(request: Request, delivery: Delivery): void {
     return wasKept
   }
   const leave = (): void => {
-    // The claim does not lapse any more, and the handler may never end.
+    // The claim no longer lapses by itself, and the handler may never end.
     if (wasKept && delivery.releaseOnDisconnect && !delivery.hasBegun()) delivery.release('the customer left before the response')
   }
   left?.addEventListener('abort', leave, { once: true })
@@ -132,7 +133,7 @@ function followed(
   const reader = body.getReader()
   let hasSent = false
   delivery.hasBegun = () => hasSent
-  // From here on, only its reader can delay it.
+  // From here on, a slow reader can delay the delivery.
   delivery.isKeptWaiting = () => true
   const leave = (): void => {
     left?.removeEventListener('abort', leave)

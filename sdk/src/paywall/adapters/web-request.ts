@@ -23,7 +23,7 @@ export const bindWebRequest =
     return bindRequest({ method, url: `${pathname}${search}`, origin, header, body }, options)
   }
 
-/** The bytes of the body, of which the handler still gets its own copy. */
+/** The bytes of the body. The handler still gets its own copy. */
 async function bodyOf(request: Request, { maxBodyBytes, bodyTimeoutMs, memory }: BodyLimits): Promise<Body> {
   if (request.bodyUsed) return 'consumed'
   if (request.body === null) return new Uint8Array()
@@ -32,7 +32,7 @@ async function bodyOf(request: Request, { maxBodyBytes, bodyTimeoutMs, memory }:
   if (!reader) return new Uint8Array()
   const buffer = new BodyBuffer(maxBodyBytes, memory)
   const fits = countChunks(memory)
-  // Settles only when the handler's copy is cancelled too. But a read that waits for more ends.
+  // Not awaited, because it settles only when the handler's copy is cancelled too. A pending read ends at once.
   const cancel = (): void => void reader.cancel().catch(() => undefined)
   let isLate = false
   const stopTimer = buffer.expect(bodyTimeoutMs, () => {
@@ -41,7 +41,7 @@ async function bodyOf(request: Request, { maxBodyBytes, bodyTimeoutMs, memory }:
   })
   try {
     for (;;) {
-      // No race with the timer: its promise would keep every chunk until the end of the body.
+      // No `Promise.race` with the timer: the timer's promise would keep every chunk in memory until the end of the body.
       const { done, value } = await reader.read()
       if (done && !isLate) return buffer.bytes
       const refusal = isLate || !value ? 'too_slow' : fits(value) ? buffer.add(value) : 'busy'
@@ -55,7 +55,7 @@ async function bodyOf(request: Request, { maxBodyBytes, bodyTimeoutMs, memory }:
   }
 }
 
-/** What a chunk takes in the queue of the handler's copy, besides its bytes. */
+/** The memory that a chunk takes in the queue of the handler's copy, in addition to its bytes. */
 const CHUNK_BYTES = 300
 /** Not counted, because every body has some small chunks. */
 const UNCOUNTED_BYTES = 65_536
@@ -74,7 +74,9 @@ function countChunks(memory: BodyMemory): (chunk: Uint8Array) => boolean {
 
 const cutOff = new WeakSet<Request>()
 
-/** After a refusal: reads the rest of a body that was read in part. Left there, it would block the connection, or make the server reset it. */
+/**
+ * After a refusal: reads the rest of a partly read body, which would otherwise block the connection, or make the server reset it.
+ */
 export function discardBody(request: Request): void {
   if (cutOff.has(request)) void request.body?.pipeTo(new WritableStream()).catch(() => undefined)
 }

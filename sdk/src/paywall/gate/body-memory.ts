@@ -1,7 +1,7 @@
-/** How much of request bodies all paywalls of this process keep in memory, unless one of them accepts larger bodies. */
+/** The memory that request bodies may take in all paywalls of this process together, unless one paywall accepts larger bodies. */
 export const MOST_BODY_BYTES = 67_108_864
 
-/** Not more than the connection itself takes, so that a small body gets in while large ones fill the memory. */
+/** A small body takes no more memory than its connection, so it is accepted even while large ones fill the memory. */
 const SMALL_BODY_BYTES = 4_096
 
 let reserved = 0
@@ -16,7 +16,10 @@ export class BodyMemory {
   #bytes = 0
   #isReleased = false
 
-  /** Requests without a payment, or with one that proves nothing, may fill only half of the memory, so that those who have paid are still served. */
+  /**
+   * Requests without a payment, or with one that proves nothing, may fill only half of the memory, so that customers who have
+   * paid are still served.
+   */
   constructor(maxBodyBytes: number, isProven: boolean) {
     const most = Math.max(MOST_BODY_BYTES, 2 * maxBodyBytes)
     this.isProven = isProven

@@ -38,7 +38,7 @@ export class Challenges<R> {
   readonly #boundHeaders: readonly string[]
   readonly #tell: (terms: Terms, detail: EventDetail) => void
   readonly #speaker: Speaker
-  /** A request is bound once, however often it is asked for. */
+  /** Each visit's binding, so that its request is bound only once. */
   readonly #bound = new WeakMap<Visit<R>, { bound: Promise<Bound>; memory: BodyMemory }>()
 
   constructor(
@@ -88,13 +88,13 @@ export class Challenges<R> {
     return isPage && accept ? asPage(answer, terms, payments, { accept, requiresAuth: requiresAuth === true }) : answer
   }
 
-  /** Binds an x402 payment to the visit's request. `isProven`: one is presented, with its proof. */
+  /** Binds an x402 payment to the visit's request. `isProven`: the request has a payment with a correct preimage. */
   bind(visit: Visit<R>, isProven: boolean): Promise<Bound> {
     const { publicUrl, maxBodyBytes = MAX_BODY_BYTES } = this.#options
     const known = this.#bound.get(visit)
     if (known) return known.bound
     const memory = new BodyMemory(maxBodyBytes, isProven)
-    // After a delivery has begun too: a handler may never end a response that nobody is there to get.
+    // Also after a delivery has begun: once the customer has disconnected, the handler may never end the response.
     visit.signal?.addEventListener('abort', () => memory.release(), { once: true })
     const url = typeof publicUrl === 'function' ? { whole: publicUrl(visit.request) } : publicUrl && { base: publicUrl }
     const limits = { maxBodyBytes, bodyTimeoutMs: this.#patienceMs, signal: visit.signal, memory }
@@ -104,7 +104,7 @@ export class Challenges<R> {
     return bound
   }
 
-  /** The visit's body, if it was read, is no longer needed. */
+  /** Frees the memory of the visit's body. */
   release(visit: Visit<R>): void {
     this.#bound.get(visit)?.memory.release()
   }
@@ -116,9 +116,9 @@ export class Challenges<R> {
     const bound = wanted.includes('x402') ? await this.bind(visit, false) : undefined
     const [x402, unbound] = bound && 'unbound' in bound ? [undefined, bound.unbound] : [bound, undefined]
     if (unbound) warnSeller(unbound, this.#speaker)
-    // Its connection is closed, and a payment for a request that does not arrive would buy nothing.
+    // The connection will be closed, and a payment for an incomplete request would buy nothing.
     if (unbound === 'too_slow') return { unbound }
-    // Customers who cannot pay by x402 can still pay by the others.
+    // Customers who cannot pay by x402 can still use the other protocols.
     const protocols = wanted.filter((protocol) => protocol !== 'x402' || x402)
     if (unbound && protocols.length === 0) return { unbound }
     const params = { nodeId, amountSat, description, resource, ...this.#paramsOf(protocols, x402) }
@@ -143,7 +143,7 @@ export class Challenges<R> {
   }
 }
 
-/** Why x402 cannot be used for this request. There is no other offer, or the customer has already paid by x402. */
+/** The response if x402 cannot be used for this request, and there is no other offer or the customer has already paid by x402. */
 export function unboundAnswer<R>(
   why: Unbound,
   { maxBodyBytes = MAX_BODY_BYTES }: PaywallOptions<R>,

@@ -49,7 +49,7 @@ export class Delivery {
     this.#settle = settle
   }
 
-  /** Most handlers never ask for it. */
+  /** Created when it is first read, because most handlers do not use it. */
   get payment(): RequestPayment {
     this.#payment ??= {
       ...this.#redeemed,
@@ -69,8 +69,8 @@ export class Delivery {
   }
 
   /**
-   * Whether the claim must not lapse at the end of its hold: a customer who reads slowly, or with `releaseOnDisconnect: false` any who waits,
-   * could otherwise be served again for the same payment each time.
+   * Whether the claim must not lapse at the end of its hold. Otherwise a customer who reads slowly could be served several times
+   * for one payment; with `releaseOnDisconnect: false`, so could any customer of a slow handler.
    */
   get mustBeKept(): boolean {
     return !this.releaseOnDisconnect || this.hasBegun() || this.isKeptWaiting()

@@ -34,8 +34,8 @@ import { isCustomers, type Presented, Redemptions, refusedId } from './redemptio
 import { VerifiedCredentials } from './verified-credentials.ts'
 
 /**
- * `delivery` is undefined for a free request, and for an OPTIONS request that the shop handles itself. `isPrivate`: free, but not for everyone,
- * so that a shared cache must not keep the response.
+ * `delivery` is undefined for a free request, and for an OPTIONS request that the shop handles itself. `isPrivate`: free, but not
+ * for everyone, so a shared cache must not keep the response.
  */
 export type Pass = { pass: true; delivery: Delivery | undefined; isPrivate?: boolean }
 export type Decision = Pass | ({ pass: false } & Answer)
@@ -46,7 +46,7 @@ export const PATIENCE_MS = 10_000
 const RETRY_AFTER_SECONDS = 5
 const HOLD_SECONDS = 120
 
-/** Bound to no request. */
+/** For `ready`: not bound to a real request. */
 const CHECK: X402Params = {
   resource: { url: 'https://paywall.invalid/' },
   requestHash: '0'.repeat(64),
@@ -70,7 +70,7 @@ export class Gate<R> {
   readonly #speaker: Speaker
   readonly #verified = new VerifiedCredentials()
 
-  /** `speaker` is for the proxy. */
+  /** Only the proxy sets `speaker`. */
   constructor(options: PaywallOptions<R>, speaker: Speaker = 'paywall') {
     checkOptions(options)
     this.#options = options
@@ -149,7 +149,7 @@ export class Gate<R> {
 
   async #isFree({ request }: Visit<R>): Promise<boolean> {
     const { free = false } = this.#options
-    // Only `true`: a function that forgets to return must not make everything free.
+    // Only `true`: a function that returns another truthy value by mistake must not make everything free.
     return (typeof free === 'function' ? await free(request) : free) === true
   }
 

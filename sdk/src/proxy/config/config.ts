@@ -1,13 +1,13 @@
 import type { Service } from '../../discovery/service.ts'
 import type { Protocol } from '../../types.ts'
 
-/** Settings for every paid route; a route can override them. They are those of a paywall. */
+/** Settings for every paid route; a route can override them. They are the same as the options of a paywall. */
 export type ProxyDefaults = {
   /** Which protocols to offer, any of `mpp`, `l402` and `x402`. Default: `['mpp']`. */
   protocols?: readonly Protocol[] | undefined
   /** Whether an L402 credential can be reused until it expires. Default: `24h` if only L402 is offered, otherwise `never`. */
   l402?: { reuse: '24h' | 'never' } | undefined
-  /** `true`: `Authorization` is the upstream's own. MPP clients send their credential in `Payment-Authorization`. */
+  /** `true`: the upstream uses `Authorization` itself. MPP clients must then send their credential in `Payment-Authorization`. */
   requiresAuth?: boolean | undefined
   /** x402: the names of all headers that change what is sold. */
   bindHeaders?: readonly string[] | undefined
@@ -31,7 +31,7 @@ export type Bind = 'route' | 'path' | 'url'
 
 /** Exactly one of `amountSat`, `priceFrom`, `free` and `deny`. */
 export type ProxyRouteConfig = ProxyDefaults & {
-  /** `GET /articles/:id`, `GET|POST /search`, `/files/**`. Without a method, it is for all of them. */
+  /** `GET /articles/:id`, `GET|POST /search`, `/files/**`. Without a method, it matches all methods. */
   match: string
   amountSat?: number | undefined
   /** A URL that returns the price: `POST { method, url, bodySha256 }` → `{ amountSat, description? }`. */
@@ -39,7 +39,10 @@ export type ProxyRouteConfig = ProxyDefaults & {
   free?: true | undefined
   /** The status to respond with, such as 404. */
   deny?: number | undefined
-  /** What a payment is for: anything this route matches, its path, or its path and query. Default: `path`; `url` with `priceFrom`. */
+  /**
+   * What a payment is for. `route`: anything this route matches; `path`: the path of the request; `url`: its path and query.
+   * Default: `path`, or `url` with `priceFrom`.
+   */
   bind?: Bind | undefined
   /** Instead of `bind`: a name for what a payment gives access to. Routes with the same name share it. */
   resource?: string | undefined
@@ -69,7 +72,7 @@ export type ProxyConfig = ProxyDefaults & {
     | undefined
   /** Changes to the headers of every request that goes to the upstream, made last. */
   headers?: { set?: Readonly<Record<string, string>> | undefined; remove?: readonly string[] | undefined } | undefined
-  /** The URL that customers use, such as `https://api.example.com`. x402 needs it behind TLS. */
+  /** The URL that customers use, such as `https://api.example.com`. x402 needs it if TLS ends in front of this proxy. */
   publicUrl?: string | undefined
   /** How many proxies are in front of this one, or their addresses. Default: false, none. */
   trustProxy?: false | number | readonly string[] | undefined
@@ -103,7 +106,7 @@ export type ProxyRoute = {
 export type ConfigMistake = {
   path: readonly (string | number)[]
   message: string
-  /** The names that are allowed there, if this one is unknown. */
+  /** The allowed names, if this one is unknown. */
   known?: readonly string[]
 }
 

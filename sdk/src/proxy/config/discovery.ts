@@ -5,7 +5,7 @@ import { canonicalSegment } from './path.ts'
 import { hides, type Pattern, takesMethod } from './pattern.ts'
 import type { Route } from './route.ts'
 
-/** What the proxy publishes about its routes, if anything. Notes what contradicts it. */
+/** The documents that the proxy publishes about its routes, if any. Adds contradictions to `mistakes`. */
 export function documentsFor(
   { discovery, openapi, publicUrl }: ProxyConfig,
   routes: readonly Route[],
@@ -25,7 +25,7 @@ export function documentsFor(
   }
 }
 
-/** One for each method. Not for what an earlier route takes, nor for OPTIONS, which is never charged. */
+/** One for each method of a route, except methods that an earlier route takes, and OPTIONS, which is never charged. */
 function pricedRoutesOf(routes: readonly Route[]): PricedRoute[] {
   return routes.flatMap((route, index) => {
     const { pattern, listed } = route
@@ -43,7 +43,10 @@ function pricedRoute({ pattern, listed, config: { description } }: Route, method
   return { method, path: publishedPath(pattern), amountSat, isFree: access === 'free', description, protocols }
 }
 
-/** Discovery reads `:name` and `(…)` anywhere in a segment as a parameter. Here, only a whole segment is one. */
+/**
+ * Discovery reads `:name` and `(…)` anywhere in a segment as a parameter. In the proxy's own patterns, only a whole segment is a
+ * parameter.
+ */
 function publishedPath({ path, segments, hasRest }: Pattern): string {
   const written = path.slice(1).split('/')
   const parts = segments.map((segment, index) => segment?.replace(/[:()]/g, percentEncoded) ?? written[index])

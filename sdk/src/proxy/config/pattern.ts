@@ -19,7 +19,7 @@ const NAME = /^:[A-Za-z_][A-Za-z0-9_]*$/
 /** The pattern, or what is wrong with its text. */
 export function patternOf(match: string): Pattern | string {
   const [, verbs, path = ''] = FORM.exec(match) ?? []
-  if (path === '') return 'must be a path such as /articles/:id, after one or more methods if you like: GET|POST /search'
+  if (path === '') return 'must be a path such as /articles/:id, optionally after one or more methods: GET|POST /search'
   const methods = verbs?.split('|')
   const unknown = methods?.find((method) => !METHODS.includes(method))
   if (unknown !== undefined) return `must have methods in capitals, separated by |, out of ${METHODS.join(', ')}`

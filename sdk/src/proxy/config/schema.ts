@@ -4,12 +4,12 @@ import { isUrlOrPath, MAX_CATEGORIES } from '../../discovery/service.ts'
 import { boundHeaders } from '../../paywall/options.ts'
 import { type Field, type Fields, flag, listOf, oneOf, text, url, whole } from './fields.ts'
 
-/** The most that exists. */
+/** The number of satoshis that can ever exist. */
 const MOST_SAT = 2_100_000_000_000_000
 const PROTOCOLS: readonly unknown[] = ['mpp', 'l402', 'x402']
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/i
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-/** They frame the message, or tell the upstream who has paid. */
+/** These headers frame the message, or tell the upstream who has paid. */
 const OURS = /^(?:connection|content-length|expect|keep-alive|te|trailer|transfer-encoding|upgrade|x-payment.*)$/i
 
 const isHeaderName = (name: unknown): boolean => typeof name === 'string' && HEADER_NAME.test(name)
@@ -22,7 +22,7 @@ export const DEFAULTS: Fields = {
   l402: { fields: { reuse: { ...oneOf('24h', 'never'), isRequired: true } } },
   requiresAuth: flag,
   bindHeaders: {
-    allowed: 'a list of at most 20 header names, and none of a header that carries a payment',
+    allowed: 'a list of at most 20 header names, without headers that carry a payment',
     is: (value) => Array.isArray(value) && value.every(isHeaderName) && isBindable(value),
   },
   priceTolerance: {

@@ -73,7 +73,7 @@ function checkRoute(route: ProxyRouteConfig, index: number, mistakes: ConfigMist
   return undefined
 }
 
-/** A route that never matches is a price that nobody pays. */
+/** A route that never matches would charge nobody. */
 function checkOrder(patterns: readonly (Pattern | undefined)[], mistakes: ConfigMistake[]): void {
   for (const [index, later] of patterns.entries()) {
     const first = later ? patterns.slice(0, index).findIndex((earlier) => earlier && hides(earlier, later)) : -1

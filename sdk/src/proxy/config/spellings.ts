@@ -2,8 +2,8 @@ import { hides, type Pattern, takesMethod } from './pattern.ts'
 import type { Route } from './route.ts'
 
 /**
- * A free route that takes other spellings of a paid path, or undefined. Many programs serve `/A` and `/a/` as `/a`; the proxy does not know
- * whether this one does.
+ * A free route that takes other spellings of a paid path, or undefined. Many programs serve `/A` and `/a/` as `/a`; the proxy
+ * does not know whether the upstream does.
  */
 export function freeSpelling(routes: readonly Route[]): { free: number; paid: number } | undefined {
   for (const [free, { pattern, listed }] of routes.entries()) {

@@ -26,7 +26,7 @@ export function forward(upstream: Upstream, passage: Passage): Promise<void> {
   return new Promise((resolve) => new Forwarding(upstream, passage, resolve).start())
 }
 
-/** Node removes the chunks, but no other encoding. */
+/** Node decodes `chunked`, but no other transfer encoding. */
 const isReadable = ({ headers }: IncomingMessage): boolean =>
   (headers['transfer-encoding'] ?? 'chunked').toLowerCase() === 'chunked'
 
@@ -36,7 +36,7 @@ const isReadable = ({ headers }: IncomingMessage): boolean =>
  * time: the system reports that there is room for more only when a third of its buffer is empty.
  */
 const STALL_MS = 10_000
-/** More than the buffers between the upstream and this process hold. What comes after that was sent after the pause. */
+/** More than the buffers between the upstream and this process hold, so bytes beyond this number were sent after the pause. */
 const BUFFERED_BYTES = 16_777_216
 
 class Forwarding {
@@ -60,7 +60,7 @@ class Forwarding {
   start(): void {
     const { request, response, delivery } = this.#passage
     if (response.destroyed) {
-      // Nobody has seen the request yet.
+      // The upstream has not received the request yet.
       delivery?.release('the customer left before the response')
       response.end()
       return this.#done()
@@ -78,7 +78,7 @@ class Forwarding {
     this.#outgoing = outgoing
     outgoing.once('response', (answer) => this.#receive(answer))
     outgoing.on('error', (error: Error & { code?: string }) => this.#failed(outgoing, error, isFresh))
-    // Without an error, for example if the upstream switches to a protocol that nobody asked for.
+    // There is no error, for example, if the upstream switches to another protocol without being asked.
     outgoing.once('close', () => {
       if (!this.#hasAnswer) this.#failed(outgoing, new Error('the connection was closed'), isFresh)
     })
@@ -116,7 +116,7 @@ class Forwarding {
     answer.once('error', (error) => {
       this.#noteStall(answer)
       const hasStalled = answer.socket.bytesRead - (this.#stalledAtByte ?? -BUFFERED_BYTES) < BUFFERED_BYTES
-      // An unfinished body too may be why the upstream gave up.
+      // The upstream may also have given up because the request's body was incomplete.
       if (hasStalled || !request.complete) this.#keepPayment()
       this.#cut(error)
     })
@@ -140,7 +140,7 @@ class Forwarding {
     })
     response.on('drain', () => this.#noteStall(answer))
     answer.pipe(response)
-    // The head does not wait for the first event of a stream.
+    // Do not let the head wait for the body: the first event of a stream may come much later.
     setImmediate(() => {
       if (!response.writableEnded && !response.destroyed) response.flushHeaders()
     })
@@ -149,14 +149,14 @@ class Forwarding {
     })
   }
 
-  /** At the end of each pause, because the upstream's reset is only seen when reading goes on. */
+  /** Called at the end of each pause, because a reset by the upstream is only noticed when reading resumes. */
   #noteStall({ socket }: IncomingMessage): void {
     const pausedMs = this.#pausedAtMs === undefined ? 0 : performance.now() - this.#pausedAtMs
     if (pausedMs > STALL_MS) this.#stalledAtByte = socket.bytesRead
     this.#pausedAtMs = undefined
   }
 
-  /** For a response that breaks off because of its customer, who has part of it. */
+  /** Uses up the payment if the response ends early because of the customer, who already has part of it. */
   #keepPayment(): void {
     const { response, delivery } = this.#passage
     if (delivery?.hasBegun() && response.statusCode < 400) delivery.deliver()
@@ -174,7 +174,7 @@ class Forwarding {
     this.#refuse(502, 'The upstream could not be reached.')
   }
 
-  /** Someone has paid and got nothing. Without the query, which may contain secrets. */
+  /** For a customer who has paid and got nothing. Leaves out the query, which may contain secrets. */
   #warnOfUndelivered(what: string): void {
     const { request, url, delivery } = this.#passage
     if (!delivery) return
@@ -184,7 +184,7 @@ class Forwarding {
     warn(`${what} ${delivery.payment.id}`, text, 'proxy')
   }
 
-  /** Not for the customer: they can send the same credential again. */
+  /** For failures that the customer did not cause: they can send the same credential again. */
   #refuse(status: number, detail: string): void {
     this.#abandon(status, detail, true)
   }
@@ -206,7 +206,7 @@ class Forwarding {
     // In HTTP/1.0, the end of the connection can be the end of the response.
     if (request.httpVersion === '1.0') response.socket?.resetAndDestroy()
     response.destroy(error)
-    // For a payment that is decided by the status, because its customer has left.
+    // If the customer has left, the status decides whether the payment is used up.
     response.statusCode = 502
     response.end()
     this.#done()
@@ -219,7 +219,7 @@ class Forwarding {
       return this.#done()
     }
     this.#hasLeft = true
-    // The payment is used up either way, so the upstream may finish what it has begun.
+    // Leaving does not release this payment, so the upstream may finish what it has begun.
     const isKept = delivery?.releaseOnDisconnect === false && request.complete && !response.headersSent
     if (isKept) return
     this.#dropBody()
@@ -230,7 +230,7 @@ class Forwarding {
     this.#done()
   }
 
-  /** Its status decides whether the payment is used up. */
+  /** The customer has left, but the status of the response still decides whether the payment is used up. */
   #finishUnseen(answer: IncomingMessage): void {
     const { response } = this.#passage
     response.statusCode = answer.statusCode ?? 502

@@ -7,7 +7,7 @@ import type { Client } from './forwarded.ts'
 /** Headers as a flat list of alternating names and values, in which a name can be repeated. */
 export type HeaderList = string[]
 
-/** They are for one connection, not for the next. */
+/** These headers are only for one connection, so they are not forwarded. */
 const HOP_BY_HOP = [
   ...['connection', 'http2-settings', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection'],
   ...['te', 'trailer', 'transfer-encoding', 'upgrade'],
@@ -26,7 +26,7 @@ const NEVER_SENT = new Set([
   // Some frameworks take the path or the method from these, so a request could reach a route other than the one that was paid for.
   ...['x-original-url', 'x-original-uri', 'x-rewrite-url', 'x-rewrite-uri', 'x-script-name'],
   ...['x-http-method', 'x-http-method-override', 'x-method-override'],
-  // As CGI, it would become HTTP_PROXY.
+  // CGI would turn this header into the variable HTTP_PROXY.
   'proxy',
 ])
 const PREFIXES = /^x-(?:payment|forwarded-|ssl-client-)/
@@ -36,7 +36,10 @@ const RECEIPTS = new Set(['payment-receipt', 'payment-response'])
 /** WSGI and CGI do not distinguish `x_payment_id` from `x-payment-id`. */
 const asSeenByCgi = (name: string): string => (/[^a-z0-9-]/.test(name) ? name.replace(/[^a-z0-9]/g, '-') : name)
 
-/** Like nginx, because servers give some of these a meaning of their own: gunicorn takes part of the path from `SCRIPT_NAME`. */
+/**
+ * Removed, as nginx does, because some servers give such names a special meaning: gunicorn takes part of the path from
+ * `SCRIPT_NAME`.
+ */
 const isForCgi = (name: string): boolean => name.includes('_')
 
 export type RequestRules = {
@@ -86,7 +89,7 @@ function paymentHeaders({ id, amountSat, protocol }: RequestPayment): [string, s
   ]
 }
 
-/** `isPaid`: the receipt and the rules for caches are the paywall's. */
+/** `isPaid`: the paywall sets the receipt and the headers for caches itself. */
 export function responseHeaders({ rawHeaders, headers, statusCode }: IncomingMessage, isPaid: boolean): HeaderList {
   const named = namesIn(headers.connection)
   const hasNoLength = headers['transfer-encoding'] !== undefined || statusCode === 204

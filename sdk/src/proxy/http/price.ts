@@ -54,7 +54,7 @@ function post(url: string, body: string, left: AbortSignal): Promise<string> {
       )
     })
     outgoing.once('error', (error) => reject(signal.aborted ? new Error(`No response within ${WITHIN_MS} ms.`) : error))
-    // Without an error, if it switches to a protocol that nobody asked for.
+    // There is no error if the server switches to another protocol without being asked.
     const close = (): void => reject(new Error('The connection was closed without a response.'))
     outgoing.once('close', close)
     outgoing.end(body)

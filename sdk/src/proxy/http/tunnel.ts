@@ -16,16 +16,16 @@ export function responseOn(request: IncomingMessage, socket: Duplex): ServerResp
   response.shouldKeepAlive = false
   // Node's own type is for TCP, which every connection here is.
   response.assignSocket(socket as Socket)
-  // As Node does it: a client that does not close its side would keep the connection for ever.
+  // As Node itself does. Otherwise a client that does not close its side would keep the connection forever.
   response.once('finish', () => (socket as Socket).destroySoon())
-  // Node does these for the connections that it has not handed over.
+  // Node itself does the following only for connections that it has not handed over.
   socket.on('drain', () => response.emit('drain'))
   socket.once('end', () => socket.destroy())
   socket.resume()
   return response
 }
 
-/** For events, in which an exception would end the process. */
+/** For event listeners, in which an exception would end the process. */
 export function guarded(socket: Duplex, act: () => void): void {
   try {
     act()

@@ -8,7 +8,7 @@ import { hasBody } from './respond.ts'
 /** Shorter than the keep-alive timeout of most servers, so that usually this side closes an idle connection. */
 const IDLE_MS = 4_000
 const CONNECT_MS = 5_000
-/** Sent without a body, they have no `Content-Length`. */
+/** Without a body, requests with these methods have no `Content-Length`. */
 const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
 
 /** The program behind the proxy. */
@@ -33,7 +33,7 @@ export class Upstream {
     this.#fresh = new Agent({ keepAlive: false })
   }
 
-  /** `isFresh`: on a connection of its own. The caller writes the body. */
+  /** `isFresh`: uses a new connection. The caller writes the body. */
   send(request: IncomingMessage, url: string, headers: HeaderList, isFresh = false): ClientRequest {
     const { method = 'GET' } = request
     return this.#send({
@@ -68,10 +68,10 @@ export class Upstream {
   }
 }
 
-/** TLS has no form for addresses. */
+/** TLS does not allow an IP address as the server name. */
 const serverNameOf = (host: string): string => (isIP(host) === 0 ? host : '')
 
-/** Of the body as this proxy sends it, which has exactly one length. */
+/** The headers that frame the body. They are written anew, so that the body has exactly one length. */
 function framing(request: IncomingMessage, method: string): HeaderList {
   if (request.headers['transfer-encoding'] !== undefined) return ['transfer-encoding', 'chunked']
   if (hasBody(request)) return ['content-length', request.headers['content-length'] ?? '']
