@@ -9,7 +9,7 @@ export type Asked<C extends Command = Command> =
   | ({ what: 'command' } & Invocation<C>)
 
 /**
- * An API key (`byk_`), a webhook's secret (`whsec_`), a customer's credential (a scheme and one token; a challenge has parameters), or a
+ * An API key (`byk_`), a webhook's secret (`whsec_`), a customer's credential (a scheme and one token, whereas a challenge has parameters), or a
  * node's password (64 hex digits).
  */
 const SECRETS = [
