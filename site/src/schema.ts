@@ -72,7 +72,7 @@ export function limitsOf(schema: Schema): string {
 
 const MIDNIGHT = 1_767_225_600
 
-/** A value of the right shape, for a response that has no example of its own. */
+/** A value of the right shape, for a response without an example. */
 export function sampleOf(schema: Schema, schemas: Schemas, name = ''): unknown {
   const whole = resolve(schema, schemas)
   if (whole.anyOf) return sampleOf(whole.anyOf.find((option) => !isNull(option)) ?? {}, schemas, name)
