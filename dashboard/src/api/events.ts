@@ -49,7 +49,7 @@ export function apply(changed: Changed): void {
 }
 
 function refresh({ nodes, payments, activity }: Changed): void {
-  // Events of every kind are sent to webhooks.
+  // Events of every kind are sent to webhooks, whose deliveries then change.
   const old = new Set<string>(['overview', 'webhooks'])
   // A received payment also changes the node's balance and payment list. It costs no credit.
   if (nodes || payments) old.add('nodes')

@@ -4,7 +4,7 @@ import type { PaymentPage } from './payments.ts'
 
 const MOST = 5
 
-/** The newest payments with this id, hash, invoice or words. Given up when the text changes; `undefined` is never asked. */
+/** The newest payments with this id, hash, invoice or words. Aborted when the text changes; nothing is sent for `undefined`. */
 export const paymentFinderQuery = (text: string | undefined) =>
   queryOptions({
     queryKey: ['payments', 'found', text ?? null],

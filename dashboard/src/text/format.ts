@@ -48,7 +48,7 @@ const UNITS: [name: Intl.RelativeTimeFormatUnit, seconds: number][] = [
 /** Never "tomorrow": that is a day of the calendar, and the number of hours does not say which. */
 const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'always' })
 
-/** What was made a moment ago for a day ends "in 24 hours", not in 23. */
+/** Something that was created a moment ago and lasts a day ends "in 24 hours", not "in 23 hours". */
 const momentBefore = (unitSeconds: number): number => Math.min(unitSeconds / 12, 300)
 
 /** Seconds since 1970 → "5 minutes ago", "in 47 hours". Days and longer units are used from two on: "1 day" could be nearly two. */

@@ -11,7 +11,7 @@ export const unsettled = (payment: Payment): string =>
 
 export const unpaid = (payment: Payment): string => (isOver(payment) ? 'no' : 'not yet: no credential was validated')
 
-/** For a payment whose delivery nobody has claimed now. */
+/** For a payment whose delivery is not claimed at the moment. */
 export function undelivered(payment: Payment): string {
   if (isOver(payment)) return 'no'
   if (payment.heldUntil !== null)
