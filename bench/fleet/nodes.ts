@@ -13,7 +13,7 @@ export const VERSION = '0.8.0'
 const PER_ACCOUNT = 1_000
 const INSERTED_AT_ONCE = 1_000
 /** Several addresses, because the client's port of a closed connection stays reserved for a minute, per address. */
-/** Differs between processes, so that two runs at the same time do not use the same addresses. */
+/** Depends on the process id, so that two runs at the same time rarely use the same addresses. */
 const NETWORK = `127.${200 + (process.pid % 50)}.${process.pid % 256}`
 const ADDRESSES = Array.from({ length: 250 }, (_, index) => `${NETWORK}.${index + 1}`)
 

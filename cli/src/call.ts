@@ -169,7 +169,7 @@ export class Call {
 }
 
 /**
- * What a response says about its own request. Only the service's own responses count, which are JSON: a proxy's page says nothing. The
+ * Whether the request of this response was carried out. Only JSON counts, because it is from the service: a proxy's page says nothing. The
  * service refuses with 4xx, and with 502 if a node is not ready; after its other errors, the change may have been made.
  */
 async function verdictOf(response: Response): Promise<'done' | 'refused' | 'unknown'> {

@@ -32,7 +32,7 @@ export async function check(call: Call): Promise<void> {
   const { url, answer } = await firstVisit(given, visits)
   const unknown = { advertised: [], isListed: false, is402Declared: false, isGuessed: false }
   const here: Operation = { name: `GET ${url.pathname}`, method: 'GET', url, ...unknown }
-  // The offers are checked with the operation. Here, only the invoices are remembered.
+  // The offers are checked later, with their operation. Here, only their invoices are remembered.
   if (answer.status === 402) visits.offersOf(answer, here, () => undefined)
   const discovery = await discover(url, answer.header('link'), (what) => visits.send(what), findings)
   const operations = callable(merged([...discovery.operations, ...(answer.status === 402 ? [here] : [])]), findings)

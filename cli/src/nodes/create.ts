@@ -49,7 +49,7 @@ export async function create(call: Call): Promise<void> {
 
 /** Slightly less than the service keeps an idempotency key. After that, the same key would create another node. */
 const REMEMBERED_SECONDS = 23 * 3_600
-/** A file from further in the future was written by a wrong clock, so nobody knows how old it is. */
+/** A file from further in the future was written with a wrong clock, so its age is unknown. */
 const MOST_SKEW_SECONDS = 300
 
 /** `until`: how long the service will recognize the idempotency key. */

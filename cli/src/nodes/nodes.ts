@@ -74,7 +74,7 @@ export async function update(call: Call): Promise<void> {
   while (call.flag('wait') && node.updateStatus === 'updating') {
     if (Date.now() > deadline)
       throw new Failure('network', 'timeout', 'The update has not finished yet. It continues in the background.', {
-        next: lookAt(id),
+        next: `To check: boltyard nodes get ${sanitize(id)}`,
       })
     await sleep(LOOK_MS, call.signal)
     node = await client.nodes.get(id, { signal: call.signal })

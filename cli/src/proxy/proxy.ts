@@ -32,7 +32,7 @@ function printRoutes(call: Call, config: ProxyConfig): void {
   call.print({ routes }, () => forPeople(routes, call.paint))
 }
 
-/** Not `call.client`, whose limits and messages are those of a single call. */
+/** Not `call.client`, whose limits and messages are for a single call and not for a server. */
 function clientFor(call: Call, { routes }: ProxyConfig): Boltyard | undefined {
   if (routes.every(({ free, deny }) => free || deny !== undefined)) return undefined
   const apiKey = readKey(call)

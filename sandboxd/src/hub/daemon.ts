@@ -134,7 +134,7 @@ function routesOf(hub: Hub, ledger: HubLedger, tokens: { node: string; control: 
       token: tokens.node,
       handle: ({ body }) => {
         const delivery = parseDelivery(body)
-        if (!delivery) throw new RequestFault(400, 'not a delivery')
+        if (!delivery) throw new RequestFault(400, 'the body is not a valid delivery')
         return hub.relay(delivery)
       },
     },

@@ -49,7 +49,7 @@ export function controlServer(node: LightningNode, token: string, onPeerChange: 
       route('GET', 'state', state),
       route('POST', 'receive', ({ body }) => {
         const delivery = parseDelivery(body)
-        if (!delivery) throw new RequestFault(400, 'not a delivery')
+        if (!delivery) throw new RequestFault(400, 'the body is not a valid delivery')
         // A hanging process does not accept payments either; the hub times out and reports "unknown".
         return node.faults.until(() => node.faults.answers !== 'hang').then(() => node.receive(delivery))
       }),

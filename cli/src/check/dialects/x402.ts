@@ -89,7 +89,7 @@ function seenOf(reason: string, { network, amount, payTo, maxTimeoutSeconds }: J
   return value === undefined ? reason : `${reason}: ${shown(value)}`
 }
 
-/** Only for requests over plain HTTP: a request to an MCP server has another hash, which cannot be computed here. */
+/** Only for the binding `http:1`: the hash of a request to an MCP server cannot be computed here. */
 function checkRequestHash({ requestHash, requestBindingProfile, requestBindingParams }: Json, visit: Visit, note: Note): void {
   const names = isObject(requestBindingParams) ? requestBindingParams.headers : undefined
   if (requestBindingProfile !== 'http:1' || !Array.isArray(names) || !names.every((one) => typeof one === 'string')) return

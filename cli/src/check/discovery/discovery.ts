@@ -19,7 +19,7 @@ const OPENAPI = '/openapi.json'
 const L402_JSON = '/.well-known/l402.json'
 const LLMS = '/llms.txt'
 
-/** `link` is the header of a 402 at `url`, which may name another place for openapi.json. */
+/** `link` is the Link header of a 402 at `url`. It may name another path for openapi.json. */
 export async function discover(url: URL, link: string, visiting: Visiting, findings: Findings): Promise<Discovery> {
   const { origin } = url
   const usual = await read(OPENAPI, 'paths')

@@ -1,7 +1,7 @@
 export type Advertised = {
   source: 'openapi.json' | 'l402.json'
   protocol: 'mpp' | 'l402'
-  /** Undefined if the price varies, or is in a unit that we do not know. */
+  /** Undefined if the price varies, or is in an unknown unit. */
   amountMsat: number | undefined
 }
 
