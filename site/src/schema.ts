@@ -30,7 +30,7 @@ const isNull = ({ type }: Schema): boolean => type === 'null'
 const optionsOf = (schema: Schema, schemas: Schemas): Schema[] =>
   (schema.anyOf ?? [schema]).map((option) => resolve(option, schemas))
 
-/** Every field of an object, also of those inside it: `node.id`, `nodes[].id`. */
+/** Every field of an object and of the objects inside it: `node.id`, `nodes[].id`. */
 export function fieldsOf(schema: Schema, schemas: Schemas, prefix = ''): Field[] {
   const whole = resolve(schema, schemas)
   return Object.entries(whole.properties ?? {}).flatMap(([key, property]) => {

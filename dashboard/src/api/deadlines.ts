@@ -2,7 +2,7 @@ import { durationLasts } from '../text/format.ts'
 import type { CreditSummary, GatewayPayment, NodePayment } from './types.ts'
 
 /**
- * Some data changes its meaning when a time comes, which causes no event: an invoice expires, a claim lapses, credit runs out. Queries for
+ * Some data is out of date from a known time on, and no event reports it: an invoice expires, a claim lapses, credit runs out. Queries for
  * such data use this as their `refetchInterval`.
  */
 

@@ -29,7 +29,7 @@ export function useConnection(): Connection {
 const PAUSE_MS = 1000
 let pending: Changed | null = null
 
-/** Tells the pages what has changed. */
+/** Refetches what has changed: at once, and then at most once per `PAUSE_MS`. */
 export function apply(changed: Changed): void {
   if (pending) {
     pending = {

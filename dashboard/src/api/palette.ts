@@ -11,6 +11,6 @@ export const paymentFinderQuery = (text: string | undefined) =>
     queryFn: ({ signal }) =>
       api.get<PaymentPage>(`/payments?${new URLSearchParams({ search: text ?? '', limit: String(MOST) })}`, { signal }),
     enabled: text !== undefined,
-    // The person sees the error and goes on typing, which asks again.
+    // The person sees the error, and sends a new request by typing on.
     retry: false,
   })

@@ -56,7 +56,7 @@ export function dateField(value: string | undefined, days = 0): number | undefin
   return Number.isNaN(at) || at < 0 ? undefined : dayStart(at, days)
 }
 
-/** What is in the address, if it is a date. */
+/** The value from the URL, if it is a date. */
 export const dateIn = (value: unknown): string | undefined =>
   typeof value === 'string' && dateField(value) !== undefined ? value : undefined
 

@@ -11,7 +11,7 @@ export function distinctNames(list: Named[]): Map<string, string> {
 
 const MOST_NAMED = 3
 
-/** The few nodes that a search may mean. Of many, only those that have exactly this name. */
+/** The few nodes that a search may mean. If many match, only those with exactly this name. */
 export function nodesNamed<N extends Named>(list: N[], search: string): N[] {
   const wanted = search.trim().toLowerCase()
   if (wanted === '') return []

@@ -17,7 +17,7 @@ export type Command = {
   hint?: string
   /** What else people may type to find it. */
   others?: string[]
-  /** The keys that do the same. */
+  /** The shortcut for the command. */
   keys?: string
   act: Act
 }

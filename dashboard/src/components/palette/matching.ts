@@ -57,7 +57,7 @@ type Progress = {
   failed: string[]
 }
 
-/** Says what the list alone would not: that it is not complete, or why it is empty. */
+/** Says what the list does not show: that it is not complete, or why it is empty. */
 export function noteFor(query: string, { count, offersDocs, isSearching, failed }: Progress): string {
   const text = query.trim()
   if (text === '') return ''

@@ -101,7 +101,7 @@ function NoneFound({ wanted, onShowAll }: { wanted: string; onShowAll: () => voi
   )
 }
 
-/** No “No key matches” next to a revoked key, or before it is known whether there is one. */
+/** “No key matches” is not shown next to a revoked key, nor before it is known whether there is one. */
 function titleOf(isPending: boolean, gone: number): string | undefined {
   if (gone > MOST_REVOKED) return `${gone} revoked keys match this search.`
   return isPending || gone > 0 ? undefined : 'No key matches this search.'
