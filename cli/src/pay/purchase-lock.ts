@@ -32,7 +32,7 @@ const UNUSABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOE
 const isUnusable = (error: unknown): boolean =>
   isSystemError(error) ? UNUSABLE.has(error.code ?? '') : error instanceof TypeError
 
-/** Resolves links to the directory, so that two paths of one file share a lock. If the directory is missing, the run fails when it creates the file. */
+/** Resolves links to the directory, so that two paths of one file share a lock. A missing directory fails later, with the file. */
 function placeOf(path: string): string {
   try {
     return join(realpathSync(dirname(path)), basename(path))
