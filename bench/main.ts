@@ -16,7 +16,7 @@ import { benchServer } from './server.ts'
 const HELP = `npm run bench [-- --quick | --fleet [count]]
 
 Measures on this machine, prints a table, writes bench/results.json. Machines differ and are noisy: compare ratios within one run.
-  --quick   fewer rounds, without the dashboard and what takes a long look; about a minute on two cores
+  --quick   fewer rounds, without the dashboard and other long measurements; about a minute on two cores
   --fleet   only what many nodes on Kubernetes cost the service: 1000, or the given count, such as 10000 (takes about
             ten minutes). Needs root and Go. Leaves bench/results.json alone
 `

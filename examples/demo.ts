@@ -84,7 +84,7 @@ async function play(): Promise<{ ok: true; tookMs: number; nodeReadyMs: number; 
   const { node } = await boltyard.nodes.create({ name: 'shop' })
   await boltyard.nodes.waitUntilReady(node.id)
   const nodeReadyMs = Math.round(performance.now() - asked)
-  say(`ready after ${nodeReadyMs} ms, with recovery words and passwords of its own`, node.endpointUrl)
+  say(`ready after ${nodeReadyMs} ms, with its own recovery words and passwords`, node.endpointUrl)
 
   say(bold('A customer, with a node too'), 'the sandbox gives it 100,000 sat to play with')
   const customer = await boltyard.nodes.create({ name: 'customer', accessMode: 'full' })
@@ -164,7 +164,7 @@ async function buy(url: string, protocol: Protocol, wallet: { url: string; passw
   say(
     protocol === 'mpp'
       ? 'the same credential again: 402, one payment buys one joke'
-      : 'the same credential again: 200, until its time is over',
+      : 'the same credential again: 200, until it expires',
   )
   return { protocol, paymentId: paymentIdOf(headers.authorization) ?? '', amountSat, receipt, paidMs, secondTime: again.status }
 }

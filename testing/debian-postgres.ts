@@ -27,7 +27,7 @@ export function debianPostgres(): string | undefined {
   return versions.map((version) => join(root, version, 'bin')).findLast((path) => existsSync(join(path, 'initdb')))
 }
 
-/** A cluster of its own, on a Unix socket or, for clients on other machines, on an address of this one. */
+/** A separate cluster, on a Unix socket or, for clients on other machines, on an address of this machine. */
 export async function startDebianPostgres(
   programs: string,
   address?: string,

@@ -4,7 +4,7 @@ import { Writable } from 'node:stream'
 import { readConfig } from '../server/src/config.ts'
 import { SERVICE } from './bundles.ts'
 
-/** The published service, in a process of its own or in the process of the test. */
+/** The published service, in a separate process or in the process of the test. */
 
 export type Exit = { code: number | null; signal: string | null }
 export type Print = (stream: 'stdout' | 'stderr', text: string) => void
@@ -26,8 +26,8 @@ export function launchProcess([command = '', ...args]: string[], env: Environmen
 }
 
 /**
- * A process spends half a second of CPU time on loading and compiling the service before it answers. Here that happens once, for all files
- * that the worker runs.
+ * A process spends half a second of CPU time on loading and compiling the service before it responds. In the process of the test, that
+ * happens only once for all files that the worker runs.
  */
 export async function launchHere(env: Environment, print: Print): Promise<Running> {
   const { startService } = await loadService()
@@ -45,7 +45,7 @@ export async function launchHere(env: Environment, print: Print): Promise<Runnin
   })
   const end = (signal: NodeJS.Signals): void => {
     if (signal !== 'SIGTERM')
-      throw new Error(`${signal} needs a service in a process of its own: startServer({ command: PROCESS })`)
+      throw new Error(`${signal} needs a service in a separate process: startServer({ command: PROCESS })`)
     stop()
   }
   return { child: undefined, exited, end }

@@ -5,7 +5,7 @@ import { lookUpUser } from '../server/src/platform/linux.ts'
 import type { Store } from './postgres.ts'
 import { TestProgram } from './program.ts'
 
-// Debian installs it where only administrators look.
+// Debian installs PgBouncer in /usr/sbin, which is often not on the PATH.
 const PROGRAM = ['pgbouncer', '/usr/sbin/pgbouncer'].find((name) => spawnSync(name, ['--version']).status === 0)
 
 export const hasPgBouncer = PROGRAM !== undefined
@@ -26,7 +26,7 @@ export class TestPgBouncer extends TestProgram {
 
   async start(): Promise<void> {
     if (PROGRAM === undefined) throw new Error('pgbouncer is not installed')
-    // It refuses to run as root.
+    // PgBouncer refuses to run as root.
     const as = process.getuid?.() === 0 ? lookUpUser('postgres', 'nobody') : undefined
     chmodSync(this.directory, 0o755)
     await this.launch(PROGRAM, () => ['-q', this.#writeSettings()], as)

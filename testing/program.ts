@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { freePort } from '../sandboxd/test/harness.ts'
 import { eventually } from './eventually.ts'
 
-/** A server program with a directory of its own, which a test can kill and start again on the same port. */
+/** A server program with its own directory, which a test can kill and start again on the same port. */
 export abstract class TestProgram {
   readonly directory: string
   readonly #name: string

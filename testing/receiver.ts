@@ -18,7 +18,7 @@ afterAll(async () => {
 
 export class Receiver {
   readonly received: Received[] = []
-  /** How many requests it is responding to, now and at most so far. */
+  /** Requests in progress: now, and the most at any time. */
   open = 0
   mostOpen = 0
   port = 0

@@ -7,7 +7,7 @@ export const PAYMENTS = 100_000
 export const NODES = 200
 export const KEYS = 50
 const DAYS = 60
-/** Of usage: an entry of the ledger for each node and hour. */
+/** Days of usage. The ledger has one entry for each node and hour of them. */
 const USED_DAYS = 30
 const REQUESTS = 20_000
 const BATCH = 5_000
@@ -18,8 +18,8 @@ const WARES = ['Weather report for Lisbon', 'Photo in full size', 'One hour of A
 export type BusyAccount = { nodeIds: string[]; keyIds: string[]; paymentId: string; from: number; to: number }
 
 /**
- * Fills an account as a shop of two months would have: written into the store, because paying 100,000 invoices takes an hour. The nodes are
- * those of another host, so this one starts none of them.
+ * Fills an account like that of a shop after two months. The rows are inserted directly, because paying 100,000 invoices would take an
+ * hour. The nodes belong to another host, so that this one starts none of them.
  */
 export async function fillAccount(sql: Database, accountId: string): Promise<BusyAccount> {
   const now = Math.floor(Date.now() / 1000)
@@ -69,7 +69,7 @@ type Row = {
   isPaid: boolean
 }
 
-/** A third is never paid, and of the others every 50th customer gets nothing. */
+/** A third is never settled. Of the others, about one in 50 is settled but never validated or delivered. */
 function paymentAt(at: number, start: number, nodeIds: string[], keyIds: string[]): Row {
   const createdAt = start + Math.floor((at * DAYS * 86_400) / PAYMENTS)
   const id = newId('pay', createdAt * 1000)

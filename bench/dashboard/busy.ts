@@ -31,7 +31,7 @@ const WATCH = `
   })`
 const READ = `window.isThere.then((there) => Math.max(there, ...window.longTasks.filter((end) => end < there + 500)))`
 
-/** Every page and every filter of the dashboard of a busy account. Of several rounds the median; of all pages and filters the slowest. */
+/** Loads every page and every filter of a busy account's dashboard. Reports the slowest of each, by the median of several rounds. */
 export async function benchBusyDashboard(isVerbose = false): Promise<Measure[]> {
   const program = findChromium()
   if (!program) {
@@ -119,7 +119,7 @@ const pagesOf = ({ nodeIds, paymentId }: BusyAccount): string[] => [
   'settings',
 ]
 
-/** The lists as the pages ask for them, by each of their filters, and what is added up beside them. */
+/** The requests that the pages send: each list with each of its filters, and the sums shown next to it. */
 function filtersOf({ nodeIds, keyIds, from, to, paymentId }: BusyAccount): string[] {
   const payments = [
     '',

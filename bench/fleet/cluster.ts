@@ -28,7 +28,7 @@ const WRITES =
   /^apiserver_request_total\{(?=.*resource="(?:pods|secrets|statefulsets|persistentvolumeclaims)")(?=.*verb="(?:POST|PUT|PATCH|APPLY|DELETE)").*\} (\S+)$/gm
 
 /**
- * The fleet as the API server shows it. The bench writes the objects itself, the pods included, and says that each pod is ready. So
+ * The fleet as the API server shows it. The bench writes the objects itself, including the pods, and reports each pod as ready. So
  * thousands of nodes need neither the controllers nor the scheduler, which would take most of the machine.
  */
 export class FleetCluster {

@@ -17,7 +17,7 @@ import { FleetBench } from './rows.ts'
 
 const SMALL = 1_000
 
-/** A fleet on the real API server and the real PostgreSQL, of which only the service is measured. */
+/** Runs the service for a fleet on a real API server and a real PostgreSQL. The nodes themselves are simulated. */
 export async function benchFleet(count: number): Promise<Measure[]> {
   const reason = whyNoPlane()
   if (reason !== undefined) throw new Error(reason)
@@ -46,7 +46,7 @@ export async function benchFleet(count: number): Promise<Measure[]> {
       SANDBOX_HUB: '127.0.0.1:1',
       SANDBOX_HUB_NODE_TOKEN: 'unused-by-the-bench',
       SANDBOX_HUB_CONTROL_TOKEN: 'unused-by-the-bench',
-      // Not a node: the fleet is charged, but has no treasury, which would be one node that cannot start.
+      // No such node exists: the fleet is charged, but has no treasury, whose node could not start.
       TREASURY_NODE_ID: `node_${'0'.repeat(20)}`,
       // For a profile of the service alone, such as --cpu-prof.
       ...(process.env.FLEET_NODE_OPTIONS ? { NODE_OPTIONS: process.env.FLEET_NODE_OPTIONS } : {}),

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 
 /**
- * Stands in for the API of every node of a fleet, in a process of its own, because only the service is measured. All nodes have the same
+ * Stands in for the API of every node of a fleet, in a separate process, so that its CPU time is not measured. All nodes have the same
  * identity and password. The addresses and the response are given as arguments.
  */
 

@@ -8,7 +8,7 @@ import type { FleetCluster } from './cluster.ts'
 
 const REST_MS = 15_000
 const STEADY_SECONDS = 60
-/** The mean time between two checks of a node, over which the checks of a fleet that has run for a while are spread. */
+/** The mean time between two checks of a node. In a fleet that has run for a while, the checks are spread evenly over it. */
 const CHECKED_EVERY_SECONDS = 450
 const LISTS = 200
 
@@ -35,7 +35,7 @@ export class FleetBench {
     return { service: cpuSeconds(service.pid), store: cpuSecondsIn(store) }
   }
 
-  /** Until each node was observed. An observation replaces the phase. */
+  /** Waits until each node was observed: an observation replaces the phase `unknown`. */
   async #observed(): Promise<void> {
     const { sql } = this.#setup
     for (;;) {
@@ -45,7 +45,7 @@ export class FleetBench {
     }
   }
 
-  /** A pass at the start of the service, then one while it runs. Returns the CPU time per node of the second. */
+  /** A pass at the start of the service, then one while it runs. Returns the CPU time per node of the second pass. */
   async passes(count: number, isReported: boolean): Promise<number> {
     const { sql, service, env } = this.#setup
     await sql`UPDATE nodes SET phase = 'unknown', next_at = now() + random() * ${CHECKED_EVERY_SECONDS} * interval '1 second'`

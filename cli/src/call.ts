@@ -29,7 +29,7 @@ export class Call {
   #unanswered = 0
   #advice: string[] = []
   #lastSeenMs = 0
-  /** The advice to print if the output could not be written, or the reader of stdout closed the pipe before it got it. */
+  /** The advice to print if the output could not be written, or if the reader closed the pipe before reading it. */
   ifUnread: string | string[] | undefined
 
   constructor({ command, values, positionals }: Invocation) {
@@ -119,8 +119,8 @@ export class Call {
     })
     if (isChange) {
       const verdict = await verdictOf(response)
-      // A success also covers earlier lost requests: it is for a retry of them, or for a request sent after checking the state. A refusal
-      // says nothing about them.
+      // A success also settles earlier lost requests: it responds to a retry of them, or to a request sent after checking the state. A
+      // refusal says nothing about them.
       if (verdict === 'done') this.#unanswered = 0
       else if (verdict === 'refused') this.#unanswered--
     }
@@ -169,7 +169,7 @@ export class Call {
 }
 
 /**
- * What a response says about its own request. Only the service's own responses count, which are JSON: a proxy's page says nothing. The
+ * Whether the request of this response was carried out. Only JSON counts, because it is from the service: a proxy's page says nothing. The
  * service refuses with 4xx, and with 502 if a node is not ready; after its other errors, the change may have been made.
  */
 async function verdictOf(response: Response): Promise<'done' | 'refused' | 'unknown'> {

@@ -306,7 +306,7 @@ const PAY: RunnableCommand = {
   path: 'pay',
   summary: 'Fetch a URL, and pay if the server responds with 402',
   about:
-    'Supports MPP (Payment, lightning), L402 and x402 (exact on lnbtc). Each run pays at most once: exactly the invoice’s amount, never more than --max-sat, plus the node’s routing fee (phoenixd: 4 sat + 0.4 %). If the server does not deliver what you paid for, the credential is kept in a file (in ~/.local/state/boltyard/paid, unless you name one) and the error message says how to present it again. A file there is removed when its payment is used up; one that a seller refuses, or whose L402 credential may still be good, stays until you remove it. While a paid request is repeated because the server is down, a pipe gets one line of JSON about it on stderr. The response body goes to stdout, the price and receipt to stderr.',
+    'Supports MPP (Payment, lightning), L402 and x402 (exact on lnbtc). Each run pays at most once: exactly the invoice’s amount, never more than --max-sat, plus the node’s routing fee (phoenixd: 4 sat + 0.4 %). If the server does not deliver what you paid for, the credential is kept in a file (in ~/.local/state/boltyard/paid, unless you name one) and the error message says how to present it again. A file in that directory is removed when its credential is used up. If the seller refuses the credential, or an L402 credential may still be valid, the file stays until you remove it. If the server is down, the paid request is repeated; without a terminal, one line of JSON on stderr says so. The response body goes to stdout, the price and receipt to stderr.',
   examples: [
     {
       line: 'boltyard pay https://example.com/weather --password-file shop.json',

@@ -22,7 +22,7 @@ const LARGEST_SECRET = 65_536
 /** Windows reports every file as world-readable, uses ACLs instead of modes, and cannot open a directory to sync it. */
 const IS_POSIX = process.platform !== 'win32'
 
-/** Where this program keeps files of its own. */
+/** Where this program keeps its files. */
 export const statePath = (...names: string[]): string =>
   join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'boltyard', ...names)
 
@@ -89,7 +89,7 @@ export class SecretFile {
     this.path = path
   }
 
-  /** A run that was killed right after it created the file left it empty. That file is used. */
+  /** An empty file is used: an earlier run was killed right after creating it. */
   static create(path: string, what: string, document: object): SecretFile {
     if (statSync(path, { throwIfNoEntry: false })?.size === 0) return SecretFile.reopen(path).#written(document)
     try {
@@ -114,7 +114,7 @@ export class SecretFile {
     return this
   }
 
-  /** Opens a file that an earlier run left incomplete. */
+  /** Opens the file of an earlier run. Refuses one that other users can read. */
   static reopen(path: string): SecretFile {
     if (IS_POSIX && (statSync(path).mode & 0o077) !== 0) {
       throw usage(`${sanitize(path)} can be read by other users on this machine.`, `chmod 600 ${sanitize(path)}`)
@@ -128,7 +128,7 @@ export class SecretFile {
     this.#rename(beside)
   }
 
-  /** The same, if `mayReplace` does not throw, which is called right before the new file gets its name. */
+  /** Like `write`, but calls `mayReplace` right before the rename, and gives up if it throws. */
   async replace(document: object, mayReplace: () => unknown): Promise<void> {
     const beside = this.#writeBeside(document)
     try {

@@ -43,7 +43,7 @@ async function main(): Promise<number> {
     }
     if (asked.what === 'help') {
       if (asked.isMistake && !process.stderr.isTTY)
-        throw usage('Which command?', `boltyard ${asked.topic} --help`.replace('  ', ' '))
+        throw usage('No command was given.', `boltyard ${asked.topic} --help`.replace('  ', ' '))
       const stream = asked.isMistake ? process.stderr : process.stdout
       stream.write(helpOn(asked.topic, COMMANDS))
       return asked.isMistake ? EXIT.usage : EXIT.ok

@@ -74,8 +74,8 @@ function exitOf({ code, status, details }: BoltyardError): ExitName {
 
 async function explainAnswer(error: BoltyardError, call: Call | undefined): Promise<Failure> {
   const { code, message, requestId, status } = error
-  // They are in the advice, where they are needed. The key, together with the API key, retrieves a node's credentials, so it stays out of
-  // logs; the request id of a redemption would replace the id of the HTTP request.
+  // The advice contains both where they are needed. The idempotency key, together with the API key, retrieves a node's credentials, so it
+  // stays out of logs; the request id of a redemption would replace the id of the HTTP request.
   const { requestId: _, idempotencyKey: __, ...details } = error.details
   const more = { requestId, details: { ...(status === undefined ? {} : { status }), ...details }, cause: error }
   const failure = (text: string, next: string[]): Failure => new Failure(exitOf(error), code, text, { ...more, next })
@@ -114,7 +114,7 @@ function nextAfter({ code, details }: BoltyardError, call: Call | undefined): st
     case 'gateway_payment_not_found':
       return ['List the account’s payments: boltyard payments list']
     case 'cursor_expired':
-      return [`The events that are still kept: --after ${details.oldestCursor}`]
+      return [`To list the events that are still kept: --after ${details.oldestCursor}`]
     case 'invalid_node_state':
     case 'operation_in_progress':
     case 'node_failed':
@@ -132,7 +132,7 @@ function nextAfter({ code, details }: BoltyardError, call: Call | undefined): st
   }
 }
 
-/** A command that is not about one node, such as `webhooks create`, has advice of its own. */
+/** A command that is not about one node, such as `webhooks create`, gives its own advice. */
 const statusNext = (node: string | undefined): string[] =>
   node === undefined ? [] : [`Check its status: boltyard nodes get ${shellWord(node)}`]
 

@@ -79,7 +79,11 @@ describe('events', () => {
   test('a cursor whose events have been removed is exit code 8, with the one to continue from', async () => {
     api.refusals = [refusalOf(410, 'cursor_expired', { oldestCursor: 'c9' })]
     const { code, error } = await ada.run(['events', '--follow', '--after', 'c1'])
-    expect([code, error().code, error().next]).toEqual([8, 'cursor_expired', 'The events that are still kept: --after c9'])
+    expect([code, error().code, error().next]).toEqual([
+      8,
+      'cursor_expired',
+      'To list the events that are still kept: --after c9',
+    ])
   })
 
   test('--limit with --follow is a mistake', async () => {

@@ -264,7 +264,7 @@ ${more}`)
   test('C73: a free route that takes other spellings of a paid path is one warning, at the start and in --check', async () => {
     const { child, ended, line, url } = await started('  - { match: "/**", free: true }')
     const warning =
-      /^boltyard proxy: routes\[2\] \(\/\*\*\) is free, and takes other spellings of the paid routes\[1\] \(GET \/things\/:id\).* deny .*\n/
+      /^boltyard proxy: routes\[2\] \(\/\*\*\) is free, and also matches other spellings of the paid routes\[1\] \(GET \/things\/:id\).* deny .*\n/
     expect(line).toMatch(warning)
     const checked = await command('--check').ended
     expect([checked.code, checked.stderr]).toEqual([0, expect.stringMatching(warning)])

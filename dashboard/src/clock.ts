@@ -1,7 +1,7 @@
 const watchers = new Set<() => void>()
 let timer: ReturnType<typeof setInterval> | undefined
 
-/** Unix seconds. Not kept between ticks: nothing ticks while no one watches, and a page that opens then would begin with an old time. */
+/** Unix seconds. Not stored at each tick: without watchers there are no ticks, and the next page to open would begin with an old time. */
 export const currentSecond = (): number => Math.floor(Date.now() / 1000)
 
 export function watchClock(tell: () => void): () => void {

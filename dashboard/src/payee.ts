@@ -14,7 +14,7 @@ export function payeeOf(invoice: string): string | undefined {
     if (payee !== undefined) return secp256k1.verify(signature, message, fromHex(payee), { lowS: false }) ? payee : undefined
     return toHex(secp256k1.recoverPublicKey(Uint8Array.of(recoveryId, ...signature), message))
   } catch {
-    // Not numbers below the order of the curve, or not a point of it.
+    // The numbers of the signature are out of range, or no key can be recovered from them.
     return undefined
   }
 }

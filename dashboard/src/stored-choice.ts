@@ -20,7 +20,7 @@ export function storedChoice<T extends string>(key: string, choices: readonly [T
     try {
       localStorage.setItem(key, next)
     } catch {
-      // See above.
+      // Storage is unavailable, as in `stored`.
     }
     for (const tell of watchers) tell()
   }

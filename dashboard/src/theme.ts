@@ -4,8 +4,8 @@ import { Button, createTheme, localStorageColorSchemeManager, Modal, NumberInput
 export const schemeManager = localStorageColorSchemeManager({ key: 'boltyard-theme' })
 
 /**
- * The other tokens are in theme.css: from here, Mantine would inject them as a <style>, which the Content-Security-Policy blocks. For the same
- * reason, AppShell, Grid, SimpleGrid and responsive style props are not used.
+ * The other tokens are in theme.css: from here, Mantine would inject them as a <style>, which the Content-Security-Policy blocks. For the
+ * same reason, AppShell, Grid, SimpleGrid and responsive style props are not used.
  */
 export const theme = createTheme({
   primaryColor: 'violet',

@@ -76,7 +76,7 @@ export class Journal<R> {
     })
   }
 
-  /** For facts that must not be lost because the disk is full right now: written as soon as there is space. */
+  /** Like `append`, but retries while the disk is full, for records that must not be lost. */
   async appendEventually(stop: AbortSignal, ...records: R[]): Promise<void> {
     for (;;) {
       try {
@@ -118,7 +118,7 @@ export class Journal<R> {
         done += (await this.#file.write(bytes, done, bytes.length - done, this.#size + done)).bytesWritten
       }
     } catch (error) {
-      await this.#orDie('take back a half-written record', async () => {
+      await this.#orDie('remove a half-written record from', async () => {
         await this.#file.truncate(this.#size)
         await this.#file.datasync()
       })

@@ -388,7 +388,7 @@ describe('webhooks', () => {
       await eventually(() => failures() > before, 'the failure in the log')
       const lines = readText(join(guarded.dataDir, 'phoenix.log')).split('\n')
       const last = lines.findLast((line) => line.includes('webhook failure: '))
-      expect(last).toContain('webhook failure: a sandbox node calls only the callback')
+      expect(last).toContain('webhook failure: a sandbox node calls only the URL in sandbox-callback')
       expect(everywhere.calls).toEqual([])
     })
 

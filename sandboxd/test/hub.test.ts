@@ -76,7 +76,7 @@ describe('the hub’s wallet and faucet', () => {
     const mainnet =
       'lnbc20m1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygspp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqhp58yjmdan79s6qqdhdzgynm4zwqd5d7xmw5fk98klysy043l2ahrqs9qrsgq7ea976txfraylvgzuxs8kgcw23ezlrszfnh8r6qtfpr6cxga50aj6txm9rxrydzd06dfeawfk6swupvz4erwnyutnjq7x39ymw6j38gp7ynn44'
     const answer = await hub.post('/pay', { invoice: mainnet })
-    expect([answer.status, answer.json().error]).toEqual([400, 'invoice is not of the sandbox (lnbcrt)'])
+    expect([answer.status, answer.json().error]).toEqual([400, 'invoice is not for the sandbox (lnbcrt)'])
   })
 
   test('funds a node that has joined, and no other', async () => {

@@ -4,7 +4,7 @@ export type Search = { open: (query?: string) => void }
 type Section = { url: string; page: string; title: string; text: string }
 
 const MOST_RESULTS = 12
-/** Why something was decided, or changed long ago, is rarely what someone looks for. */
+/** Decisions and the changelog rank lower: they are rarely what someone looks for. */
 const BACKGROUND = /^\/docs\/(decisions|changelog)/
 const BEFORE = 50
 const AFTER = 110

@@ -42,7 +42,7 @@ export async function bundleAssets(
       style: urlOf(/site-\w+\.css$/),
       script: urlOf(/site-\w+\.js$/),
       font: urlOf(/-latin-\w{8}\.woff2$/),
-      // The dashboard's own: both remember a person's choice of light or dark in the same place.
+      // The dashboard's own script, so that both store a person's choice of light or dark in the same place.
       scheme: add('scheme.js', shared('scheme.js')),
       icon: urlOf(/icon-\w+\.svg$/),
       search: add('search.json', searchIndex),

@@ -3,8 +3,8 @@ const RELATION = /^\s*(\w+)\s+[|}o]+--[|{o]+\s+(\w+)\s*:\s*"?([^"\n]*?)"?$/gm
 const ARROW = /^\s*(\S+)\s+(?:-->|---|-\.\s+(.*?)\s+\.->|--\s+(.*?)\s+-->)\s+(\S+)$/gm
 
 /**
- * A Mermaid diagram as a Markdown table. Forges draw it. Here, the drawing would need a large script and inline styles, which the
- * Content-Security-Policy blocks, and a table also works with a screen reader.
+ * A Mermaid diagram as a Markdown table. GitHub draws such diagrams. Here, drawing them would need a large script and inline styles, which
+ * the Content-Security-Policy blocks, and a table also works with a screen reader.
  */
 export function relationsOf(mermaid: string): string {
   const relations = [...mermaid.matchAll(RELATION)].map(([, from, to, label]) => `| \`${from}\` | \`${to}\` | ${label} |`)

@@ -101,7 +101,7 @@ const decisionPaths = (): string[] =>
 
 const decisions = (): Source[] => decisionPaths().map((path) => sourceOf(path, 'Decisions'))
 
-/** In the repository, the folder itself is the list. */
+/** The README of the decisions has no list, because in the repository the folder itself is one. */
 function decisionList(): string {
   const items = decisions().map(({ path, text }) => {
     const [, number = '', title = ''] = /^# (\d+)\. (.*)$/m.exec(text) ?? []

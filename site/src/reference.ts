@@ -150,7 +150,7 @@ function operationText(call: Call, api: OpenApi): string {
     ...success.map(([status, one]) => responseText(status, one, schemas)),
     errors.length === 0
       ? ''
-      : `**Errors**, besides the [common ones](../api.md#common-errors)\n\n| status | code | meaning |\n|---|---|---|\n${errors.join('\n')}`,
+      : `**Errors**, in addition to the [common ones](../api.md#common-errors)\n\n| status | code | meaning |\n|---|---|---|\n${errors.join('\n')}`,
   ]
     .filter(Boolean)
     .join('\n\n')

@@ -30,7 +30,7 @@ const isNull = ({ type }: Schema): boolean => type === 'null'
 const optionsOf = (schema: Schema, schemas: Schemas): Schema[] =>
   (schema.anyOf ?? [schema]).map((option) => resolve(option, schemas))
 
-/** Every field of an object, also of those inside it: `node.id`, `nodes[].id`. */
+/** Every field of an object and of the objects inside it: `node.id`, `nodes[].id`. */
 export function fieldsOf(schema: Schema, schemas: Schemas, prefix = ''): Field[] {
   const whole = resolve(schema, schemas)
   return Object.entries(whole.properties ?? {}).flatMap(([key, property]) => {
@@ -72,7 +72,7 @@ export function limitsOf(schema: Schema): string {
 
 const MIDNIGHT = 1_767_225_600
 
-/** A value of the right shape, for a response that has no example of its own. */
+/** A value of the right shape, for a response without an example. */
 export function sampleOf(schema: Schema, schemas: Schemas, name = ''): unknown {
   const whole = resolve(schema, schemas)
   if (whole.anyOf) return sampleOf(whole.anyOf.find((option) => !isNull(option)) ?? {}, schemas, name)

@@ -42,7 +42,7 @@ export class ClusterDns {
     if (service === undefined) return replyTo(query, NOT_FOUND)
     const found = await this.#client.get<Service>(`/api/v1/namespaces/${namespace}/services/${service}`)
     if (!found) return replyTo(query, NOT_FOUND)
-    // A Service has no IPv6 address: an empty answer, because "not found" would hold for all types.
+    // A Service has no IPv6 address. The response is then empty, because "not found" would also deny the IPv4 address.
     return replyTo(query, 0, type === TYPE_A ? found.spec.clusterIP : undefined)
   }
 }

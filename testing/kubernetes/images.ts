@@ -7,7 +7,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const SERVICE_IMAGE = 'registry.test/boltyard'
 export const NODE_IMAGE = 'registry.test/boltyard-sandbox-node'
 
-/** Builds the images of the service, once for each tag, and of a sandbox node with a Docker engine of its own. Returns the archive. */
+/** Builds the service's image with all tags and a sandbox node's image, in a separate Docker engine. Returns the archive's path. */
 export async function buildImages(directory: string, tags: string[]): Promise<string> {
   const engine = join(directory, 'docker')
   const script = (...args: string[]): Promise<string> => run(join(SCRIPTS, 'docker.sh'), args)
@@ -15,7 +15,7 @@ export async function buildImages(directory: string, tags: string[]): Promise<st
   const docker = (...args: string[]): Promise<string> => run('docker', args, { env, cwd: ROOT })
   const archive = join(directory, 'images.tar')
   try {
-    // Without a network of its own, the engine leaves no bridge and no firewall rules behind.
+    // Without its own network, the engine leaves no bridge and no firewall rules behind.
     await script('start', engine, '--bridge=none', '--iptables=false', '--ip6tables=false', '--ip-forward=false')
     await script('base', engine, 'node:20-bookworm-slim')
     const names = tags.map((tag) => `${SERVICE_IMAGE}:${tag}`)

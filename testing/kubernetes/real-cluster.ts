@@ -51,7 +51,7 @@ export async function openRealCluster({ tags }: { tags: string[] }): Promise<Rea
       } catch (error) {
         failures.push(error)
       }
-    if (failures.length > 0) throw new AggregateError(failures, 'the cluster left something behind')
+    if (failures.length > 0) throw new AggregateError(failures, 'some parts of the cluster could not be removed')
   }
   try {
     return { ...(await open(tags, (closer) => closers.push(closer))), close }

@@ -16,9 +16,9 @@ import { RateLimited, Visits } from './visits.ts'
 
 const MAX_REDIRECTS = 5
 const MAX_OPERATIONS = 50
-/** Per run. Each costs up to six visits with each of three protocols. */
+/** Operations bought per run. Each costs up to nine visits per offer. */
 const MAX_BOUGHT = 10
-/** After this time, or this many operations without a response, the rest is skipped. A hostile server could hold us for hours. */
+/** After this time, or this many operations in a row without a response, the rest is skipped. Otherwise, a slow server could take hours. */
 const BUDGET_MS = 300_000
 const MAX_UNANSWERED = 3
 
@@ -32,7 +32,7 @@ export async function check(call: Call): Promise<void> {
   const { url, answer } = await firstVisit(given, visits)
   const unknown = { advertised: [], isListed: false, is402Declared: false, isGuessed: false }
   const here: Operation = { name: `GET ${url.pathname}`, method: 'GET', url, ...unknown }
-  // The offers are checked with the operation. Here, only the invoices are remembered.
+  // The offers are checked later, with their operation. Here, only their invoices are remembered.
   if (answer.status === 402) visits.offersOf(answer, here, () => undefined)
   const discovery = await discover(url, answer.header('link'), (what) => visits.send(what), findings)
   const operations = callable(merged([...discovery.operations, ...(answer.status === 402 ? [here] : [])]), findings)
@@ -62,7 +62,7 @@ export async function check(call: Call): Promise<void> {
     )
 }
 
-/** Follows redirects on the same server only: everything after it is sent to the final address. */
+/** Follows redirects on the same server only, because all later requests are sent to the final address. */
 async function firstVisit(given: URL, visits: Visits): Promise<{ url: URL; answer: Answer }> {
   let url = given
   for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
@@ -87,7 +87,7 @@ async function firstVisit(given: URL, visits: Visits): Promise<{ url: URL; answe
   throw new Failure('other', 'bad_redirection', `The server redirects more than ${MAX_REDIRECTS} times.`)
 }
 
-/** What may be called without asking: reading, and what is advertised as paid, which nobody gets for nothing. */
+/** What may be called without asking the user: GET and HEAD, and operations advertised as paid, which do nothing unless paid for. */
 function callable(operations: Operation[], findings: Findings): Operation[] {
   const safe = operations.filter(({ name, method, advertised, isGuessed }) => {
     if (advertised.length > 0 || (['GET', 'HEAD'].includes(method) && !isGuessed)) return true

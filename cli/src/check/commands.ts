@@ -21,7 +21,7 @@ export const CHECK_COMMANDS: RunnableCommand[] = [
     options: {
       'pay-sandbox': {
         kind: 'flag',
-        help: 'buy up to ten GET operations with play money, and check that it is delivered once; needs the operator token, like sandbox pay',
+        help: 'buy up to ten GET operations with play money, and check that each is delivered once; needs the operator token, like sandbox pay',
       },
     },
     load: async () => (await import('./check.ts')).check,

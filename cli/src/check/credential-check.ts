@@ -4,7 +4,7 @@ import type { Note } from './findings.ts'
 import type { Visit } from './visit.ts'
 import type { Visits } from './visits.ts'
 
-/** “not json” in base64, and a macaroon that is none. */
+/** “not json” in base64, and three zero bytes in place of a macaroon. */
 const MALFORMED: Record<Protocol, string> = {
   mpp: 'Payment bm90IGpzb24',
   l402: 'L402 AAAA:00',
@@ -13,7 +13,7 @@ const MALFORMED: Record<Protocol, string> = {
 /** The specifications of L402 and x402 allow these instead of 402. */
 const ALSO_ALLOWED: Record<Protocol, number[]> = { mpp: [], l402: [401], x402: [400] }
 
-/** Credentials that must not open anything, once for each protocol that is offered. */
+/** Presents credentials that must be refused, once for each protocol that is offered. */
 export async function checkCredentials(what: Visit, offers: LiveOffer[], visits: Visits, note: Note): Promise<void> {
   const each = [...new Map(offers.map((offer) => [offer.protocol, offer])).values()]
   const present = async (
@@ -39,5 +39,5 @@ export async function checkCredentials(what: Visit, offers: LiveOffer[], visits:
   if (status !== 400) note('two-credentials', `${other.protocol} and x402 together: HTTP ${status}`)
 }
 
-/** Well-formed, for an invoice that nobody has paid. */
+/** A well-formed credential for an invoice that was not paid: its preimage is random. */
 const forged = ({ present }: LiveOffer): Record<string, string> => present(randomBytes(32).toString('hex'))

@@ -14,22 +14,22 @@ export type Skipped = { operation: string; reason: string }
 export type Note = (id: RuleId, seen: string, expected?: string) => void
 
 const MAX_TEXT = 200
-/** Of findings, and of what was skipped. A hostile document could have a hundred thousand. */
+/** Limits the findings and the skipped operations. A hostile document could cause a hundred thousand. */
 const MAX_LISTED = 500
 
-/** Text of the server, for people and scripts: without control characters, which a terminal would execute, and short. */
+/** Text from the server, shortened and without control characters, which a terminal would execute. */
 export function quoted(text: string): string {
   const clean = sanitize(text)
   return clean.length <= MAX_TEXT ? clean : `${clean.slice(0, MAX_TEXT)}…`
 }
 
 /**
- * A value of the server's JSON as text, without quotes. Empty for objects: String() would run into their own toString, or overflow the stack
- * if they are nested deeply.
+ * A value of the server's JSON as text, without quotes. Empty for objects: String() would fail if they have a member named toString, and
+ * overflow the stack if they are nested deeply.
  */
 export const textIn = (value: unknown): string => (typeof value === 'object' ? '' : String(value))
 
-/** The same for findings. */
+/** A value of the server's JSON as a finding shows it, with quotes. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'missing'
   return typeof value === 'object' ? 'not a string' : JSON.stringify(value)
@@ -39,7 +39,7 @@ export class Findings {
   readonly list: Finding[] = []
   readonly #known = new Set<string>()
   readonly skipped: Skipped[] = []
-  /** The server or the clock ended the check early, so that no findings mean nothing. */
+  /** Set if a rate limit or the time limit ended the check early. A check without findings then proves nothing. */
   cutShortBy: 'limit' | 'time' | undefined
 
   of(operation: string): Note {

@@ -57,7 +57,7 @@ export function checkDate(answer: Answer, note: Note): void {
     note('clock-skew', `Date: ${answer.header('date')}, ${Math.round(differsMs / 1000)} s from this machine’s clock`)
 }
 
-/** Others on the way cannot read what stays on the machine. Onion services encrypt by themselves. */
+/** Traffic within this machine cannot be read by others, and Tor encrypts connections to onion services. */
 export function checkTls({ protocol, hostname }: URL, note: Note): void {
   const isExempt = /^(127\.[\d.]+|localhost|\[::1\]|.*\.(localhost|onion))$/.test(hostname)
   if (protocol === 'http:' && !isExempt) note('plain-http', `http://${hostname}`)

@@ -26,7 +26,7 @@ export async function checkOperation(
   }
   const before = findings.list.length
   const offers = visits.offersOf(answer, what, note)
-  // Otherwise it was said why there is none.
+  // If there are new findings, they already say why there is no offer.
   if (offers.length === 0 && findings.list.length === before) note('no-offer', 'HTTP 402 without a challenge for Lightning')
   checkCaching(answer, note)
   checkDate(answer, note)
@@ -52,7 +52,7 @@ function judgeStatus({ name, method, advertised, isGuessed }: Operation, { statu
   else note('unexpected-status', `HTTP ${status}`)
 }
 
-/** For a challenge that is there and cannot be used, it was said why. */
+/** Distinguishes a missing challenge from an unusable one, which was already reported. */
 const SCHEMES = { mpp: /\bPayment\b/i, l402: /\b(L402|LSAT)\b/i }
 
 function compareWithDiscovery(
@@ -62,7 +62,7 @@ function compareWithDiscovery(
   { nodeKey }: Discovery,
   note: Note,
 ): void {
-  // MPP has x-payment-info, and L402 has l402.json. For x402, a declared response is all that a document can say.
+  // x402 has nothing like x-payment-info (MPP) or l402.json (L402), so declaring the 402 response is enough.
   const isEnough = is402Declared && offers.every(({ protocol }) => protocol === 'x402')
   if (isListed && advertised.length === 0 && !isEnough) note('unadvertised-charge', 'HTTP 402')
   for (const { source, protocol, amountMsat } of advertised) {
@@ -73,7 +73,7 @@ function compareWithDiscovery(
       note('discovery-price', `${source} advertises ${price(amountMsat)}, the ${protocol} invoice has ${price(live.amountMsat)}`)
   }
   const stranger = offers.find(({ protocol, signer }) => protocol === 'l402' && signer !== undefined && signer !== nodeKey)
-  if (nodeKey !== undefined && stranger) note('discovery-node-key', `an invoice of ${stranger.signer}`, nodeKey)
+  if (nodeKey !== undefined && stranger) note('discovery-node-key', `an invoice signed by ${stranger.signer}`, nodeKey)
 }
 
 async function checkLinks(answer: Answer, url: URL, visits: Visits, note: Note): Promise<void> {

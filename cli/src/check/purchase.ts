@@ -75,7 +75,7 @@ export class Purchases {
       note('cheap-opens-dear', `${protocol}: the credential also opened ${name}, which costs more`)
   }
 
-  /** Two at the same time, then another: of a credential for one delivery, exactly one may succeed. */
+  /** Sends two requests at the same time and later another one: a credential for one delivery must succeed exactly once. */
   async #present(what: Visit, credential: Record<string, string>, offer: LiveOffer, name: string, note: Note): Promise<void> {
     const visit: Visit = { ...what, headers: { ...credential, origin: ORIGIN }, readsBody: true }
     const head = await this.#visits.send({ ...visit, method: 'HEAD' })
@@ -120,5 +120,5 @@ function checkReceipt(answer: Answer, { protocol, invoice, challengeId }: LiveOf
         receipt.reference === paymentHash &&
         (receipt.challengeId ?? challengeId) === challengeId
   // Not quoted: a wrong receipt may contain the preimage.
-  if (!isRight) note('receipt-wrong', `${protocol}: ${receipt ? 'a receipt of something else' : 'not base64 of a JSON object'}`)
+  if (!isRight) note('receipt-wrong', `${protocol}: ${receipt ? 'a receipt for something else' : 'not base64 of a JSON object'}`)
 }

@@ -24,7 +24,7 @@ export function signerOf(invoice: string): string | undefined {
       return secp256k1.verify(signature, digest, fromHex(payee), { prehash: false, lowS: false }) ? payee : undefined
     return toHex(secp256k1.recoverPublicKey(Uint8Array.of(recoveryId, ...signature), digest, { prehash: false }))
   } catch {
-    // Not numbers below the order of the curve, or not a point of it.
+    // The numbers of the signature are out of range, or no key can be recovered from them.
     return undefined
   }
 }

@@ -4,7 +4,7 @@ import { USER_AGENT } from '../version.ts'
 import { whyUnreachable } from '../waiting.ts'
 
 export const VISIT_TIMEOUT_MS = 10_000
-/** Discovery of a large API fits. Nothing else is read to its end. */
+/** Enough for the discovery document of a large API. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024
 
 export type Answer = {
@@ -27,14 +27,14 @@ export type Visit = {
   readsBody?: true
 }
 
-/** Everything that is sent. x402 binds headers, so none may be added behind our back. */
+/** All headers that x402 may bind: the request hash covers them, so Node must not add others. */
 export function sentHeaders({ url, headers }: Visit): Record<string, string> {
   return { host: url.host, 'user-agent': USER_AGENT, accept: '*/*', 'accept-encoding': 'identity', ...headers }
 }
 
 /**
- * One request, without redirects, so that a credential never reaches another server. Each has a connection of its own: with a kept one, the
- * server may close it at the same moment, which looks like a fault.
+ * One request, without redirects, so that a credential never reaches another server. Each opens a new connection: a server may close a
+ * reused one just when a request is sent, which would look like a fault.
  */
 export async function visit(what: Visit, stop: AbortSignal): Promise<Answer> {
   const { method, url } = what
@@ -65,7 +65,7 @@ function linesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
 
 type Body = Pick<Answer, 'body' | 'isCut'>
 
-/** What is free may be a stream without an end, and so may be what was bought. */
+/** The response may be an endless stream, so its body is read only if `readsBody` is set, and may then be incomplete. */
 async function readLoosely(response: IncomingMessage, { readsBody }: Visit, stop: AbortSignal): Promise<Body> {
   const cut = { body: '', isCut: true }
   if (readsBody)

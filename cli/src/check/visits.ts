@@ -3,7 +3,7 @@ import { checkOffers } from './dialects/offers.ts'
 import type { Note } from './findings.ts'
 import { type Answer, type Visit, visit } from './visit.ts'
 
-/** The server limits how often we may ask. What was found so far stays. */
+/** The server responded with 429. The findings so far are kept. */
 export class RateLimited extends Error {}
 
 /** All visits to one seller. Remembers every invoice, because no two visits may get the same one. */
@@ -24,7 +24,7 @@ export class Visits {
     return answer
   }
 
-  /** The offers of a 402 that was not looked at before. */
+  /** The offers of a 402. Call it once for each 402, because an invoice that was seen before is reported as reused. */
   offersOf(answer: Answer, what: Visit, note: Note): LiveOffer[] {
     const offers = checkOffers(answer, what, note)
     const hashes = new Set(offers.map(({ invoice }) => invoice.paymentHash))

@@ -47,9 +47,9 @@ export async function create(call: Call): Promise<void> {
   await finish(call, created, file)
 }
 
-/** Slightly less than the service keeps a key. After that, the same key would create another node. */
+/** Slightly less than the service keeps an idempotency key. After that, the same key would create another node. */
 const REMEMBERED_SECONDS = 23 * 3_600
-/** A file from further in the future was written by a wrong clock, so nobody knows how old it is. */
+/** A file from further in the future was written with a wrong clock, so its age is unknown. */
 const MOST_SKEW_SECONDS = 300
 
 /** `until`: how long the service will recognize the idempotency key. */
@@ -61,7 +61,7 @@ function prepare(call: Call): Prepared {
     throw usage('--idempotency-key must have 1 to 255 printable ASCII characters.')
   const path = call.text('credentials-file')
   const fresh = given ?? randomUUID()
-  // A key that was given may have been used before.
+  // A key given by the user may have been used before.
   const lasting = (hours: number): string =>
     `within ${hours} hours${given === undefined ? '' : ' of the first attempt with this key'}`
   if (path === undefined) return { file: undefined, idempotencyKey: fresh, isResumed: false, until: lasting(24) }
@@ -79,11 +79,11 @@ function resume(call: Call, path: string, left: Record<string, unknown>, given: 
   const isOtherKey = given !== undefined && given !== idempotencyKey
   const now = Date.now() / 1000
   const obstacle = !(endsAt > now && Number(left.startedAt) < now + MOST_SKEW_SECONDS)
-    ? 'more than 23 hours ago, or from the future'
+    ? 'made more than 23 hours ago, or with a wrong clock,'
     : left.account !== accountMark(call)
-      ? 'with another API key'
+      ? 'made with another API key'
       : isOtherKey
-        ? 'with another idempotency key'
+        ? 'made with another idempotency key'
         : undefined
   if (obstacle) {
     throw usage(

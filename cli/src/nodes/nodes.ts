@@ -74,7 +74,7 @@ export async function update(call: Call): Promise<void> {
   while (call.flag('wait') && node.updateStatus === 'updating') {
     if (Date.now() > deadline)
       throw new Failure('network', 'timeout', 'The update has not finished yet. It continues in the background.', {
-        next: lookAt(id),
+        next: `To check: boltyard nodes get ${sanitize(id)}`,
       })
     await sleep(LOOK_MS, call.signal)
     node = await client.nodes.get(id, { signal: call.signal })
@@ -106,7 +106,7 @@ export async function wait(call: Call): Promise<void> {
 const givenNode = (call: Call): Promise<string> => nodeIdOf(call, call.argument(0))
 const options = (call: Call) => ({ signal: call.signal, timeoutMs: call.timeoutMs })
 const lookAt = (id: string): string =>
-  `The operation may have started, and the service will finish it if so. To check: boltyard nodes get ${sanitize(id)}`
+  `The operation may have started; if so, the service will finish it. To check: boltyard nodes get ${sanitize(id)}`
 
 function show(call: Call, node: Node): void {
   call.print(node, () => sheet(rowsOf(node, call.paint), call.paint))

@@ -31,7 +31,7 @@ export function openOutput(call: Call): Output {
       write: (chunk) => writing(() => writeFileSync(descriptor, chunk)),
       close: () =>
         writing(() => {
-          // The credential is removed afterwards.
+          // The credential is removed after this, so the output must be on disk.
           if (isFile) fsyncSync(descriptor)
           closeSync(descriptor)
         }),

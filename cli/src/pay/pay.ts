@@ -22,9 +22,9 @@ import { explainPurchase, openWallet } from './wallet.ts'
 const DEFAULT_MAX_SAT = 1_000
 
 /**
- * Fetch, pay, fetch again, with the parts of the SDK's buyer. They are put together differently here, because the user names the file of a
- * purchase, and it counts as delivered when the output was written. Only one line pays, and a run reaches it at most once. Everything on our side that could fail (files, the
- * password, the output) is checked before that line.
+ * Fetches, pays and fetches again with parts of the SDK's buyer. They are combined differently here: the user names the file of a purchase,
+ * and the purchase counts as delivered once the output is written. Only one line pays, and a run reaches it at most once. Whatever could
+ * fail on this machine (files, the password, the output) is checked before that line.
  */
 export async function pay(call: Call): Promise<void> {
   const request = requestOf(call)
@@ -164,7 +164,7 @@ async function settle(
       isResumed: kept.isResumed,
       signal: call.signal,
       patienceMs: call.number('timeout') === undefined ? undefined : call.timeoutMs,
-      // An earlier run's invoice is paid again, not a new one: if the old request still reaches the node, it pays only once.
+      // A resumed run pays the same invoice: if the earlier request still reaches the node, the node pays it only once.
       beforePaying: async () => {
         await mayPay()
         choose(call, [offer], 'This run paid nothing.')
@@ -201,7 +201,7 @@ async function afterPaying(error: unknown, call: Call, kept: SavedPurchase, lock
   })
 }
 
-/** The credential is stored once the node has paid, so only then can the disk be full. */
+/** A system error comes from storing the credential, which happens after the node has paid. */
 const unexpected = (error: unknown, { path }: SavedPurchase): Failure =>
   isSystemError(error)
     ? new Failure('other', 'output_failed', `The node paid, but ${sanitize(path)} could not be written: ${reasonOf(error)}.`)

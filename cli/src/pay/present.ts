@@ -79,7 +79,7 @@ export async function present(
   else if (kept.isOurs && isUsedUp(request, response, kept)) kept.removeUsedUp()
 }
 
-/** Says once why nothing comes: without a terminal there is no spinner, and the server may be down for long. */
+/** Reports the retries once, because without a terminal there is no spinner, and the server may be down for a long time. */
 function onceTold(call: Call, { url }: RepeatableRequest, kept: SavedPurchase): (retry: Retry) => void {
   let isTold = false
   return ({ status, patienceMs }) => {
@@ -92,7 +92,7 @@ function onceTold(call: Call, { url }: RepeatableRequest, kept: SavedPurchase): 
   }
 }
 
-/** It is not followed, because it may lead to another server. */
+/** The redirect is only reported: following it could send the credential to another server. */
 function redirectOf({ status, headers }: Response): string | undefined {
   const location = status < 400 ? headers.get('location') : null
   return location === null ? undefined : ` and redirects to ${sanitize(location)}`
@@ -108,7 +108,7 @@ function undelivered(kept: SavedPurchase, exit: ExitName, code: string, message:
   })
 }
 
-/** L402 credentials may be good for more responses, and HEAD uses nothing up. */
+/** An L402 credential may be valid for more responses, and HEAD and OPTIONS do not use a credential up. */
 function isUsedUp({ method }: RepeatableRequest, response: Response, kept: SavedPurchase): boolean {
   const { header, credential } = kept.credential
   const isForOneResponse = header === 'payment-signature' || /^payment /i.test(credential)

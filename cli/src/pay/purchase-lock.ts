@@ -26,13 +26,13 @@ export async function lockPurchase(path: string, signal: AbortSignal): Promise<L
 const UNUSABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ELOOP'])
 
 /**
- * Whether no run of this user can lock in the state directory. The lock is then beside the file, which is in a directory that is writable. After
- * any other failure, such as a full disk, another run may hold a lock there.
+ * Whether the state directory cannot hold locks for any run of this user. Only then is the lock placed next to the credential file: after
+ * any other failure, such as a full disk, another run may hold a lock in the state directory.
  */
 const isUnusable = (error: unknown): boolean =>
   isSystemError(error) ? UNUSABLE.has(error.code ?? '') : error instanceof TypeError
 
-/** The same for two names of one file. If there is no such directory, the run fails when it creates the file. */
+/** Resolves links to the directory, so that two paths of one file share a lock. A missing directory fails later, with the file. */
 function placeOf(path: string): string {
   try {
     return join(realpathSync(dirname(path)), basename(path))

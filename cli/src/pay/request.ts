@@ -11,7 +11,6 @@ import { explainPurchase } from './wallet.ts'
 
 const METHODS = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'POST', 'PATCH'])
 
-/** The request as the user has given it. */
 export function requestOf(call: Call): RepeatableRequest {
   const url = httpUrlIn(call.argument(0))
   const headers = headersOf(call.many('header'))
@@ -39,7 +38,6 @@ export function unanswered({ url: { host } }: RepeatableRequest, cause: unknown)
   return new Failure('network', 'connection_failed', message, { cause })
 }
 
-/** The URL that the user gave. */
 export function httpUrlIn(text: string): URL {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) throw usage('<url> must be a complete http or https URL.')
   const url = new URL(text)

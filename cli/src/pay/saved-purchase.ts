@@ -43,7 +43,7 @@ export class SavedPurchase {
     return this.#file.path
   }
 
-  /** Whether this program chose the place, so that nobody else counts on the file. */
+  /** Whether the file is in this program's own directory, so that no other program relies on it. */
   get isOurs(): boolean {
     return resolve(dirname(this.path)) === resolve(statePath('paid'))
   }
@@ -71,7 +71,7 @@ export class SavedPurchase {
       const place = join(stateDirectory(), `${purchase.paymentHash}.json`)
       const left = SavedPurchase.open(place, new URL(purchase.url).origin, false)
       if (!left) return SavedPurchase.#created(place, purchase, false)
-      // The file says what the earlier run was to pay.
+      // The earlier run may have paid the invoice in the file, so the file must not be replaced.
       if (left.purchase.invoice !== purchase.invoice)
         throw usage(
           `The server asks for the payment of ${sanitize(place)} again, but with another invoice. This run paid nothing.`,
@@ -91,7 +91,7 @@ export class SavedPurchase {
     return { header, credential }
   }
 
-  /** What names the offer in the challenge. */
+  /** Identifies the offer within the challenge. */
   get offer(): { challenge: string; invoice: string; header: CredentialHeader } {
     const { challenge, invoice, header = 'authorization' } = this.purchase
     return { challenge, invoice, header }
@@ -99,7 +99,7 @@ export class SavedPurchase {
 
   /**
    * The server may have made the offer again, with the same invoice but another header. If another run has taken the file for its own purchase,
-   * this one is kept where those without a file are.
+   * this purchase is kept in the state directory, like one without a named file.
    */
   async complete(header: CredentialHeader, credential: string): Promise<void> {
     this.purchase = { ...this.purchase, header, credential }

@@ -22,14 +22,14 @@ export async function openWallet(call: Call): Promise<PhoenixdWallet> {
   }
 }
 
-/** The exit, the code of this command line if it differs, and what to do next. */
+/** The exit code, the error code if it differs from the SDK's, and what to do next. */
 const KNOWN: Partial<Record<PurchaseError['code'], [exit: ExitName, code?: string, next?: string]>> = {
   wallet_unreachable: ['network', 'node_unreachable', 'Check --node-url, and that the node is ready.'],
   wallet_password: ['key', 'node_password', 'Use the full password. The restricted one cannot send payments.'],
   payment_unknown: ['network'],
 }
 
-/** What the SDK's buyer reports, as this command line says it. */
+/** Turns an error of the SDK's buyer into one of this command line. */
 export function explainPurchase(error: PurchaseError): Failure {
   const [exit, code = error.code, next] = KNOWN[error.code] ?? ['other']
   const { paymentHash } = error.details

@@ -57,7 +57,7 @@ function contentOf(document: Document, mistakes: ConfigMistake[]): unknown {
   }
 }
 
-/** A value whose variable is not set has one mistake, not two. */
+/** Leaves out values that already have a mistake, such as one whose environment variable is not set. */
 function mistakesIn(config: ProxyConfig, known: readonly ConfigMistake[]): readonly ConfigMistake[] {
   try {
     settingsOf(config)
@@ -74,7 +74,7 @@ function messageOf({ path, message, known }: ConfigMistake): string {
   return suggestion === undefined ? message : `${message} Did you mean ${suggestion}?`
 }
 
-/** Of the value, of the name if that is the mistake, or of what it is missing in. */
+/** The place of a mistake: the value, the name if the name is wrong, or the enclosing value if something is missing. */
 function offsetOf({ contents }: Document, { path, known }: ConfigMistake): number {
   let node: unknown = contents
   let offset = 0

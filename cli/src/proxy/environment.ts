@@ -19,7 +19,7 @@ export function withEnvironment(
   if (typeof value !== 'string') return value
   return value.replace(REFERENCE, (text, name: string | undefined) => {
     if (text === '$${') return '${'
-    // An empty password is a mistake too.
+    // An empty variable is a mistake too: it could be a password.
     const found = name === undefined ? undefined : env[name]
     if (!found) mistakes.push({ path, message: reasonOf(name) })
     return found ?? ''

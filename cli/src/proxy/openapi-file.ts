@@ -5,7 +5,7 @@ import { isObject } from '../../../protocol/src/bytes.ts'
 import type { ConfigMistake, ProxyConfig } from '../../../sdk/src/proxy/index.ts'
 import { isSystemError, reasonOf } from '../files.ts'
 
-/** With the content of the file that `openapi` names. The path is relative to the configuration's. */
+/** Replaces the path in `openapi` by the content of that file. The path is relative to the configuration file. */
 export function withOpenapi(config: ProxyConfig, directory: string, mistakes: ConfigMistake[]): ProxyConfig {
   const path: unknown = config?.openapi
   if (typeof path !== 'string' || mistakes.some((one) => one.path[0] === 'openapi')) return config
@@ -15,7 +15,7 @@ export function withOpenapi(config: ProxyConfig, directory: string, mistakes: Co
   return config
 }
 
-/** The document, or why there is none. JSON is YAML. */
+/** The document, or the reason why it cannot be read. The YAML parser also reads JSON. */
 function contentOf(path: string): Record<string, unknown> | string {
   try {
     const lines = new LineCounter()

@@ -32,7 +32,7 @@ function printRoutes(call: Call, config: ProxyConfig): void {
   call.print({ routes }, () => forPeople(routes, call.paint))
 }
 
-/** Not `call.client`, whose limits and messages are those of a single call. */
+/** Not `call.client`, whose limits and messages are for a single call and not for a server. */
 function clientFor(call: Call, { routes }: ProxyConfig): Boltyard | undefined {
   if (routes.every(({ free, deny }) => free || deny !== undefined)) return undefined
   const apiKey = readKey(call)
@@ -109,9 +109,10 @@ function spellingWarning(config: ProxyConfig): string | undefined {
   const found = freeSpelling(routes)
   const [free, paid] = [found?.free, found?.paid].map((index = -1) => `routes[${index}] (${routes[index]?.config.match})`)
   const advice =
-    'If your program serves them as the same path, they cost nothing. Name what is free and deny the rest, or turn on strict and case-sensitive routing in your program.'
+    'If your program serves them as the same path, they cost nothing. List the free paths and deny the rest, or turn on strict and case-sensitive routing in your program.'
   return (
-    found && `${free} is free, and takes other spellings of the paid ${paid}, such as capitals or a slash at the end. ${advice}`
+    found &&
+    `${free} is free, and also matches other spellings of the paid ${paid}, such as capital letters or a trailing slash. ${advice}`
   )
 }
 

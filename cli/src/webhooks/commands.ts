@@ -106,7 +106,7 @@ export const WEBHOOK_COMMANDS: RunnableCommand[] = [
     path: 'webhooks rotate',
     summary: 'Replace the secret of a webhook',
     about:
-      'The new secret is shown only once. During the grace period, requests have a signature of both secrets, so there is time to give the receiver the new one.',
+      'The new secret is shown only once. During the grace period, requests are signed with both secrets, so there is time to give the receiver the new one.',
     examples: [
       { line: 'boltyard webhooks rotate hook_06c2y8… --grace-seconds 3600', does: 'the old secret also signs for an hour' },
       { line: 'boltyard webhooks rotate hook_06c2y8…', does: 'if the secret was leaked: the old one stops signing at once' },
@@ -150,7 +150,7 @@ export const WEBHOOK_COMMANDS: RunnableCommand[] = [
   {
     path: 'webhooks redeliver',
     summary: 'Send one event to a webhook again',
-    about: 'This also works if it has already arrived. The event has the same id each time, so a receiver can skip it.',
+    about: 'This also works if the event has already arrived. The event has the same id each time, so a receiver can skip it.',
     examples: [{ line: 'boltyard webhooks redeliver hook_06c2y8… dlv_1042', does: 'as soon as possible' }],
     positionals: [WEBHOOK, { name: 'delivery', help: 'the delivery’s id, dlv_…, from webhooks deliveries' }],
     scope: 'webhooks:write',
@@ -160,7 +160,7 @@ export const WEBHOOK_COMMANDS: RunnableCommand[] = [
     path: 'webhooks replay',
     summary: 'Send the events of a period to a webhook again',
     about:
-      'Also sends events from before the webhook was created and from while it was disabled, if they are still kept. Each has the same id as the first time, so a receiver can skip those it knows.',
+      'This includes events from before the webhook was created and events from when it was disabled, if they are still kept. Each event has the same id as the first time, so a receiver can skip those it knows.',
     examples: [
       { line: 'boltyard webhooks replay hook_06c2y8… --from 2026-01-31', does: 'everything since that day' },
       {

@@ -6,9 +6,9 @@ import { parameters } from './queries.ts'
 
 export type { ActivityEntry, ActivitySubjects }
 export type ActivityKind = (typeof KINDS)[number]
-/** Not imported, because the schemas would come with it. */
+/** Not imported from the contract, because that would also load its schemas. */
 export const ACTIVITY_KINDS: ActivityKind[] = ['nodes', 'payments', 'keys', 'credit', 'people', 'webhooks']
-/** The filter as it is in the address; dates are local and both included. */
+/** The filter as it is in the URL. The dates are local, and both are included. */
 export type ActivityFilter = DatePeriod & {
   kind?: ActivityKind | undefined
   nodeId?: string | undefined

@@ -7,7 +7,7 @@ type Credit = Pick<CreditAttempt, 'accountId' | 'amountSat' | 'reason'>
 const STORED = 'boltyard-credit-attempts'
 /** The service forgets a key after a day. A repeat with it would then be another change. */
 const KEY_LIFE_MS = 23 * 3_600_000
-/** The request got no further than this, so it says nothing about the one before it with the same key. */
+/** The service responds with these before it looks at the key, so they say nothing about an earlier request with the same key. */
 const REFUSED_AT_THE_DOOR = [401, 403, 429]
 
 let attempts: CreditAttempt[] = stored()

@@ -8,9 +8,9 @@ import type { Credit } from './types.ts'
 
 export type { CreditUsage }
 export type LedgerKind = (typeof KINDS)[number]
-/** Not imported, because the schemas would come with it. */
+/** Not imported from the contract, because that would also load its schemas. */
 export const LEDGER_KINDS: LedgerKind[] = ['usage', 'top_up', 'operator', 'signup']
-/** The filter as it is in the address; dates are local and both included. */
+/** The filter as it is in the URL. The dates are local, and both are included. */
 export type LedgerFilter = DatePeriod & { kind?: LedgerKind | undefined }
 
 export const ledgerFilterIn = (search: Record<string, unknown>): LedgerFilter => ({

@@ -2,16 +2,16 @@ import { durationLasts } from '../text/format.ts'
 import type { CreditSummary, GatewayPayment, NodePayment } from './types.ts'
 
 /**
- * Some data changes its meaning when a time comes, which causes no event: an invoice expires, a claim lapses, credit runs out. Queries for
+ * Some data is out of date from a known time on, and no event reports it: an invoice expires, a claim lapses, credit runs out. Queries for
  * such data use this as their `refetchInterval`.
  */
 
-/** For a clock that is ahead of the service's, and a change that the service has not made yet. */
+/** Covers a local clock that is ahead of the service's, and a change that the service has not made yet. */
 const SHORTEST_WAIT_MS = 3_000
 /** Timers that wait longer than 24 days fire at once. */
 const LONGEST_WAIT_MS = 86_400_000
 
-/** How long to wait until the first of these times; false if there is none. `pages`: how many requests it takes to ask. */
+/** How long to wait until the first of these times; false if there is none. `pages`: how many requests a refetch takes. */
 export function untilNext(times: (number | null)[], pages = 1): number | false {
   const known = times.filter((at) => at !== null)
   if (known.length === 0) return false
@@ -33,7 +33,7 @@ export function invoiceChangesAt({ isPaid, expiresAt }: NodePayment): number | n
 /** Nodes are charged by the minute. */
 const CHARGED_SECONDS = 60
 
-/** When what is said about the credit is no longer true: the balance, how long it lasts, or when nodes are stopped. */
+/** When the shown credit is out of date: the balance, how long it lasts, or when nodes are stopped. */
 export function creditChangesAt({ runwaySeconds, stopsAt, nodesThatCost }: CreditSummary): number | null {
   const now = Date.now() / 1000
   const times = [

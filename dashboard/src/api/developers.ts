@@ -32,7 +32,7 @@ export const requestFilterOf = (search: Record<string, unknown>): RequestFilter 
   }
 }
 
-/** The first page follows what happens. Someone who reads older pages is not disturbed. */
+/** Polled only while just the first page is shown: new rows would move older pages while someone reads them. */
 export const requestsQuery = ({ keyId, status, route, requestId }: RequestFilter) =>
   infiniteQueryOptions({
     queryKey: ['requests', keyId ?? null, status ?? null, route ?? null, requestId ?? null],

@@ -29,7 +29,7 @@ export function useConnection(): Connection {
 const PAUSE_MS = 1000
 let pending: Changed | null = null
 
-/** Tells the pages what has changed. */
+/** Refetches what has changed: at once, and then at most once per `PAUSE_MS`. */
 export function apply(changed: Changed): void {
   if (pending) {
     pending = {
@@ -49,7 +49,7 @@ export function apply(changed: Changed): void {
 }
 
 function refresh({ nodes, payments, activity }: Changed): void {
-  // Events of every kind are sent to webhooks.
+  // Events of every kind are sent to webhooks, whose deliveries then change.
   const old = new Set<string>(['overview', 'webhooks'])
   // A received payment also changes the node's balance and payment list. It costs no credit.
   if (nodes || payments) old.add('nodes')

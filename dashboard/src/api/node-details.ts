@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query'
 import { api } from './client.ts'
 import type { NodeLog, NodeReceiving } from './types.ts'
 
-/** Not below "nodes": every payment invalidates those, and neither of these changes with it. */
+/** These keys are not below "nodes", which every payment invalidates: neither the log nor the addresses need it. */
 export const nodeLogQuery = (id: string) =>
   queryOptions({
     queryKey: ['node-log', id],

@@ -143,7 +143,7 @@ export async function giveCredit(accountId: string, amountSat: number, reason: s
       post<LedgerEntry>(`/accounts/${idIn(accountId)}/credit`, { amountSat, reason }, key),
     )
   } finally {
-    // Also after a failure: it may have worked, and then the balance on the screen is the one from before.
+    // Also after a failure: the change may have been made, and the shown balance would be out of date.
     void queryClient.invalidateQueries({ queryKey: ['operator'], predicate: ({ queryKey }) => queryKey[1] !== 'session' })
   }
 }

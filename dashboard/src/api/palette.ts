@@ -4,13 +4,13 @@ import type { PaymentPage } from './payments.ts'
 
 const MOST = 5
 
-/** The newest payments with this id, hash, invoice or words. Given up when the text changes; `undefined` is never asked. */
+/** The newest payments with this id, hash, invoice or words. Aborted when the text changes; nothing is sent for `undefined`. */
 export const paymentFinderQuery = (text: string | undefined) =>
   queryOptions({
     queryKey: ['payments', 'found', text ?? null],
     queryFn: ({ signal }) =>
       api.get<PaymentPage>(`/payments?${new URLSearchParams({ search: text ?? '', limit: String(MOST) })}`, { signal }),
     enabled: text !== undefined,
-    // The person sees the error and goes on typing, which asks again.
+    // The person sees the error, and sends a new request by typing on.
     retry: false,
   })

@@ -27,7 +27,7 @@ export type PaymentFilter = {
   min?: number | undefined
   max?: number | undefined
 }
-/** And the page: payments older than `cursor`, or just newer than `after`. */
+/** The filters and the page: payments older than `cursor`, or just newer than `after`. */
 export type PaymentPlace = PaymentFilter & { cursor?: string | undefined; after?: string | undefined }
 
 const textIn = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
@@ -75,8 +75,8 @@ export const paymentsQuery = (place: PaymentPlace) =>
   })
 
 /**
- * Not below `payments`, whose queries are repeated with every change: this one may read all payments of the account. Sums of another selection
- * or another day are never shown in the meantime: nobody could tell them from the new ones.
+ * Not below `payments`, which every change invalidates: this query may read all payments of the account. It has no placeholder data, because
+ * nobody could tell the sums of an earlier selection or day from the new ones.
  */
 export function paymentTotalsQuery(place: PaymentPlace, now = new Date()) {
   const query = queryOf(filterOf(place), now)
@@ -86,7 +86,7 @@ export function paymentTotalsQuery(place: PaymentPlace, now = new Date()) {
   })
 }
 
-/** Whose customers got nothing. The overview counts and lists them with this, so that both always agree. */
+/** Recent payments whose customers got nothing. The overview uses it for both the count and the link, so that they always agree. */
 export const UNFULFILLED_LATELY: PaymentFilter = { state: 'unfulfilled', period: '7d' }
 
 export const exportUrl = (place: PaymentPlace): string => `${API}/payments.csv${queryOf(filterOf(place))}`

@@ -57,7 +57,7 @@ export async function leaveAfter(end: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Where a page that finds no session leads after the next sign-in. Nowhere if the person is signing out right now. */
+/** The page to return to after the next sign-in, for a page that finds no session. None if the person is signing out right now. */
 export function nextAfterSession(here: string): string | undefined {
   if (!leaving) return safeNext(here)
   queryClient.clear()

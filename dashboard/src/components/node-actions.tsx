@@ -7,7 +7,7 @@ import { ConfirmDialog } from './dialogs/confirm-dialog.tsx'
 import { Problem } from './problem.tsx'
 import { useAction } from './use-action.ts'
 
-/** Customers notice these. */
+/** Customers notice these actions, so the person must confirm them. */
 const QUESTIONS = {
   stop: {
     verb: 'Stop',

@@ -71,7 +71,7 @@ export function Received({ nodeId, since = 0 }: { nodeId?: string; since?: numbe
   )
 }
 
-/** Nothing is compared with a period in which there was not yet a node all the time. */
+/** A period is not used for comparison if it began before the node, or the account's first node, was created. */
 function useComparedSince(nodeId: string | undefined, since: number): number {
   const { data: nodes = [] } = useQuery({ ...nodesQuery, enabled: nodeId === undefined })
   return nodeId === undefined ? Math.min(...nodes.map(({ createdAt }) => createdAt)) : since

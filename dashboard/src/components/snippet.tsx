@@ -11,7 +11,7 @@ type Props = {
   label: string
   wraps?: boolean
   language?: CodeLanguage | undefined
-  /** Unless the page has a larger button that does the same. */
+  /** False if the page has a larger copy button. */
   canCopy?: boolean
   /** Shown below the code, and copied with it. */
   json?: unknown

@@ -60,7 +60,7 @@ function invoiceFields(text: string): Decoded['fields'] {
   ]
 }
 
-/** Null if it is not one of ours. */
+/** Null if it cannot be decoded. */
 export function decodeReceipt(receipt: string): [name: string, value: string][] | null {
   const value = jsonObjectIn(receipt)
   return value ? Object.entries(value).map(([name, part]) => [name, String(part)]) : null

@@ -7,7 +7,7 @@ const SHORT_DAY = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'sho
 const DATE = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'short', year: 'numeric' })
 const CLOCK = new Intl.DateTimeFormat(LOCALES, { hour: '2-digit', minute: '2-digit' })
 
-/** The first second of the day that is `days` after the one of this time. A day on which the clocks change has 23 or 25 hours. */
+/** The first second of the day that is `days` days after the day of this time. A day on which the clocks change has 23 or 25 hours. */
 export function dayStart(at: number, days = 0): number {
   const date = new Date(at * 1000)
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + days).getTime() / 1000
@@ -42,21 +42,21 @@ export const clockTime = (at: number): string => CLOCK.format(at * 1000)
 export const dateName = (at: number): string => DATE.format(at * 1000).replaceAll(' ', '\u00a0')
 export const shortDay = (at: number): string => SHORT_DAY.format(at * 1000)
 
-/** "between 10:05 and 10:40", "at 10:05"; with the day before where it is not the same. */
+/** "between 10:05 and 10:40", "at 10:05"; with both days if they differ. */
 export function spanName(from: number, to: number): string {
   const [first, last] = [clockTime(from), clockTime(to)]
   if (dayStart(from) !== dayStart(to)) return `between ${shortDay(from)} ${first} and ${shortDay(to)} ${last}`
   return first === last ? `at ${first}` : `between ${first} and ${last}`
 }
 
-/** A date field's value, such as 2026-11-14, as the first second of that day, or of the day after it; undefined if it is no date. */
+/** A date field's value, such as 2026-11-14, as the first second of that day or of one `days` days later; undefined if it is not a date. */
 export function dateField(value: string | undefined, days = 0): number | undefined {
   if (value === undefined || !/^\d{4}-\d{2}-\d{2}$/.test(value)) return undefined
   const at = new Date(`${value}T00:00`).getTime() / 1000
   return Number.isNaN(at) || at < 0 ? undefined : dayStart(at, days)
 }
 
-/** What is in the address, if it is a date. */
+/** The value from the URL, if it is a date. */
 export const dateIn = (value: unknown): string | undefined =>
   typeof value === 'string' && dateField(value) !== undefined ? value : undefined
 

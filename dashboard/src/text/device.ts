@@ -1,4 +1,4 @@
-/** The first that matches names the browser: most user agents also name those they are compatible with. */
+/** The first match names the browser: most user agents also name the browsers that they are compatible with. */
 const BROWSERS: [RegExp, string][] = [
   [/\bEdg(e|A|iOS)?\//, 'Edge'],
   [/\b(OPR|OPT)\//, 'Opera'],
@@ -15,12 +15,12 @@ const SYSTEMS: [RegExp, string][] = [
   [/\bAndroid\b/, 'Android'],
   [/\bCrOS\b/, 'ChromeOS'],
   [/\bWindows\b/, 'Windows'],
-  // An iPad may say so too.
+  // An iPad may also report itself as a Macintosh.
   [/\bMacintosh\b/, 'Mac'],
   [/\bLinux\b|\bX11\b/, 'Linux'],
 ]
 
-/** "Firefox on Windows". Browsers may say what they like, so this is a hint and never a proof. */
+/** "Firefox on Windows". Browsers can send any text, so this is a hint and never a proof. */
 export function deviceOf(userAgent: string | null): string {
   if (!userAgent) return 'Unknown device'
   const nameIn = (names: [RegExp, string][]): string | undefined => names.find(([pattern]) => pattern.test(userAgent))?.[1]

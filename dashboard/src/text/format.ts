@@ -48,10 +48,10 @@ const UNITS: [name: Intl.RelativeTimeFormatUnit, seconds: number][] = [
 /** Never "tomorrow": that is a day of the calendar, and the number of hours does not say which. */
 const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'always' })
 
-/** What was made a moment ago for a day ends "in 24 hours", not in 23. */
+/** Something that was created a moment ago and lasts a day ends "in 24 hours", not "in 23 hours". */
 const momentBefore = (unitSeconds: number): number => Math.min(unitSeconds / 12, 300)
 
-/** Seconds since 1970 → "5 minutes ago", "in 47 hours". Days and longer units are used from two on: "1 day" could be nearly two. */
+/** Seconds since 1970 → "5 minutes ago", "in 47 hours". Days and longer units are used only from two on: "1 day" could be nearly two. */
 export function relative(at: number, now: number): string {
   const away = at - now
   for (const [unit, seconds] of UNITS) {
@@ -86,7 +86,7 @@ export function duration(seconds: number): string {
   return `about ${grouped(count)} ${unit}${count === 1 ? '' : 's'}`
 }
 
-/** For a time that is running out: in how many seconds `duration` says something else. */
+/** For a time that is running out: the seconds until `duration` returns another text. */
 export function durationLasts(seconds: number): number {
   const found = unitOf(seconds)
   return (found ? seconds % found[1] : seconds) + 1

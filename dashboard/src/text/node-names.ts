@@ -2,7 +2,7 @@ type Named = { id: string; name: string }
 
 const LAST_OF_ID = 5
 
-/** What to call each of these: two of one name are told apart by the ends of their ids. */
+/** A distinct name for each: those with the same name also get the end of their id. */
 export function distinctNames(list: Named[]): Map<string, string> {
   const counts = new Map<string, number>()
   for (const { name } of list) counts.set(name, (counts.get(name) ?? 0) + 1)
@@ -11,7 +11,7 @@ export function distinctNames(list: Named[]): Map<string, string> {
 
 const MOST_NAMED = 3
 
-/** The few nodes that a search may mean. Of many, only those that have exactly this name. */
+/** The few nodes that a search may mean. If many match, only those with exactly this name. */
 export function nodesNamed<N extends Named>(list: N[], search: string): N[] {
   const wanted = search.trim().toLowerCase()
   if (wanted === '') return []

@@ -11,7 +11,7 @@ export const unsettled = (payment: Payment): string =>
 
 export const unpaid = (payment: Payment): string => (isOver(payment) ? 'no' : 'not yet: no credential was validated')
 
-/** For a payment whose delivery nobody has claimed now. */
+/** For a payment whose delivery is not claimed at the moment. */
 export function undelivered(payment: Payment): string {
   if (isOver(payment)) return 'no'
   if (payment.heldUntil !== null)
@@ -20,7 +20,7 @@ export function undelivered(payment: Payment): string {
   return 'not yet: it has not been redeemed'
 }
 
-/** As in the filter "Paid, got nothing": customers come back within seconds of their payment. */
+/** The same time as in the filter "Paid, got nothing". Customers usually come back within seconds of their payment. */
 const PATIENCE_SECONDS = 600
 
 /** When a payment begins to count as one whose customer got nothing. Null: it does not, as far as is known. */

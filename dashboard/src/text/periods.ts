@@ -29,7 +29,7 @@ const seconds = (date: Date): number => Math.floor(date.getTime() / 1000)
 const month = (now: Date, offset: number): Date => new Date(now.getFullYear(), now.getMonth() + offset, 1)
 const MONDAY = 1
 
-/** Without an end unless it lies in the past: a payment that is created meanwhile belongs to it. */
+/** Current periods have no end, so that payments created meanwhile belong to them. */
 export function rangeOf(
   period: Period | undefined,
   dates: { from?: string | undefined; to?: string | undefined },
@@ -46,7 +46,7 @@ export function rangeOf(
   return { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) }
 }
 
-/** By its name if it has one, because that says more than two dates. */
+/** The month as a named period if there is one, because a name says more than two dates. */
 export function periodOfMonth(wanted: Month, now: number): { period: Period; from?: string; to?: string } {
   const [current, last] = lastMonths(now)
   if (wanted === current) return { period: 'month' }

@@ -50,7 +50,7 @@ export function totalBefore({ now, quarterHours }: Received, span: Span, total: 
 
 export const isMonthOver = ({ now }: Pick<Received, 'now'>, month: Month): boolean => now >= monthStart(month, 1)
 
-/** The whole month before. Undefined while the month is not over, or if something could be received only in a part of the one before. */
+/** The total of the whole previous month. Undefined while the month is not over, or if nodes existed in only a part of the previous one. */
 export function totalOfMonthBefore(received: Received, month: Month, since: number): number | undefined {
   const { quarterHours } = received
   const [from, to] = [monthStart(month, -1), monthStart(month)]
@@ -66,7 +66,7 @@ function earlier(at: number, span: Span): number {
   return date.getTime() / 1000
 }
 
-/** Start of the local hour, which in some time zones is at :30 or :45 UTC. Stepping back in seconds is safe across clock changes. */
+/** Starts of the local hours, which in some time zones are at :15 or :30 UTC. Stepping back in seconds is safe across clock changes. */
 function hourStarts(now: number): number[] {
   const date = new Date(now * 1000)
   const current = now - date.getMinutes() * 60 - date.getSeconds()

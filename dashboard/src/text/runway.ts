@@ -13,7 +13,7 @@ export function creditLasts({ balanceMsat, runwaySeconds, nodesThatCost }: Credi
 
 const hours = (count: number): string => `${grouped(count)} hour${count === 1 ? '' : 's'}`
 
-/** What happens then. The hours are the operator's setting. */
+/** What happens when the credit is used up. The hours are the operator's setting. */
 export const creditEnds = (graceHours: number): string =>
   graceHours === 0
     ? 'When the credit is used up, running nodes are stopped at once. Nothing is deleted.'

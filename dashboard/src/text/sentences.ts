@@ -74,7 +74,7 @@ function actionOf(action: string, detail: Activity['detail']): string {
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Who did it; null if the sentence already says so. `keys`: those that have not been revoked. */
+/** Who did it; null if the sentence already says so. `keys`: the keys whose names are known. */
 export function actorOf(actor: string, me: string | null, keys: { id: string; name: string }[] = []): string | null {
   if (actor === me) return 'you'
   if (actor === 'operator') return 'the operator'

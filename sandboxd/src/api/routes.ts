@@ -35,7 +35,7 @@ export function callOf(request: IncomingMessage, query: string, path: Values): C
   }
 }
 
-/** All endpoints of phoenixd 0.8.0. Those that need the outside world respond like phoenixd when it is offline. */
+/** All endpoints of phoenixd 0.8.0. Those that need other servers respond like phoenixd when it is offline. */
 export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
   const { ledger } = node
   const hasChannel = (): boolean => ledger.capacitySat !== null

@@ -19,13 +19,13 @@ const HELP = `Usage: sandboxd hub [<options>]
 The network that sandbox nodes pay each other through: a registry, a relay, a faucet and a customer's wallet.
 
 Options:
-  --datadir=<dir>         Where it keeps its state (default: ~/.sandboxd-hub)
+  --datadir=<dir>         Data directory (default: ~/.sandboxd-hub)
   --http-bind-ip=<ip>     (default: 127.0.0.1)
   --http-bind-port=<int>  (default: 9730)
   -h, --help              Show this message and exit
 
-<datadir>/hub.conf holds its two secrets, made on the first start: node-token (for nodes) and control-token (for you).
-<datadir>/node.conf is the line that a node needs in its phoenix.conf.
+<datadir>/hub.conf contains two secrets, created at the first start: node-token (for nodes) and control-token (for you).
+<datadir>/node.conf contains the line that a node needs in its phoenix.conf.
 `
 
 const VERBS = 'clock|peer|fee-credit|payments|answers|explorer|fault|crash|channels'
@@ -134,7 +134,7 @@ function routesOf(hub: Hub, ledger: HubLedger, tokens: { node: string; control: 
       token: tokens.node,
       handle: ({ body }) => {
         const delivery = parseDelivery(body)
-        if (!delivery) throw new RequestFault(400, 'not a delivery')
+        if (!delivery) throw new RequestFault(400, 'the body is not a valid delivery')
         return hub.relay(delivery)
       },
     },

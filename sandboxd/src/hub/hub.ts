@@ -8,7 +8,7 @@ import { decodeInvoice, type Invoice } from '../lightning/bolt11.ts'
 import { deliverOver } from '../node/hub-link.ts'
 import type { GrantRecord, HubLedger, HubRecord, PayingRecord } from './ledger.ts'
 
-/** Shorter than payers wait for the hub, so that they get "unknown" instead of a timeout. */
+/** Shorter than the time that payers wait for the hub, so that they get "unknown" instead of a timeout. */
 const DELIVER_TIMEOUT_MS = 10_000
 const CONTROL_TIMEOUT_MS = 10_000
 
@@ -159,7 +159,7 @@ export class Hub {
 
   #node(nodeId: string): Target {
     const node = this.#ledger.nodes.get(nodeId)
-    if (!node) throw new RequestFault(404, 'no such node has joined')
+    if (!node) throw new RequestFault(404, 'no node with this id has registered with the hub')
     return node
   }
 
@@ -176,6 +176,6 @@ function readInvoice(text: string): Invoice {
   } catch {
     throw new RequestFault(400, 'invoice is not a BOLT 11 invoice')
   }
-  if (invoice.chain !== 'regtest') throw new RequestFault(400, 'invoice is not of the sandbox (lnbcrt)')
+  if (invoice.chain !== 'regtest') throw new RequestFault(400, 'invoice is not for the sandbox (lnbcrt)')
   return invoice
 }

@@ -49,21 +49,21 @@ export function controlServer(node: LightningNode, token: string, onPeerChange: 
       route('GET', 'state', state),
       route('POST', 'receive', ({ body }) => {
         const delivery = parseDelivery(body)
-        if (!delivery) throw new RequestFault(400, 'not a delivery')
+        if (!delivery) throw new RequestFault(400, 'the body is not a valid delivery')
         // A hanging process does not accept payments either; the hub times out and reports "unknown".
         return node.faults.until(() => node.faults.answers !== 'hang').then(() => node.receive(delivery))
       }),
       route('POST', 'fund', async ({ body }) => {
         const fundId = body.fundId === undefined ? randomUUID() : stringOf(body, 'fundId')
         const funded = await node.fund(fundId, integerOf(body, 'amountSat', 1, MAX_FUND_SAT) * 1000)
-        if (!funded) throw new RequestFault(409, 'the node cannot hold that much')
+        if (!funded) throw new RequestFault(409, 'the balance would be larger than a node can hold')
         return { balanceSat: Math.floor(node.ledger.balanceMsat / 1000) }
       }),
       route('POST', 'clock', async ({ body }) => {
         const advanceSeconds = integerOf(body, 'advanceSeconds', 0, TEN_YEARS_SECONDS)
         // The limit is for the total, because an invoice's timestamp has 35 bits.
         if (!(await node.advanceClock(advanceSeconds, TEN_YEARS_SECONDS)))
-          throw new RequestFault(400, 'the clock cannot go that far')
+          throw new RequestFault(400, 'the clock can be at most ten years ahead')
         return state()
       }),
       route('POST', 'peer', async ({ body }) => {

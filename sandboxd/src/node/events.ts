@@ -18,7 +18,7 @@ export type PaymentReceived = {
 const WEBHOOK_TIMEOUT_MS = 10_000
 /** Calls to one URL are sent one at a time. If a receiver hangs, events beyond this number are dropped to bound the memory. */
 const MAX_WAITING_CALLS = 1_000
-const FOREIGN = 'a sandbox node calls only the callback, and loopback where sandbox-webhook-loopback=true'
+const FOREIGN = 'a sandbox node calls only the URL in sandbox-callback, and loopback addresses if sandbox-webhook-loopback=true'
 
 const LOOPBACK = new BlockList()
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')

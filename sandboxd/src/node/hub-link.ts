@@ -45,7 +45,7 @@ export async function deliverOver(
 ): Promise<DeliveryAnswer> {
   try {
     const { status, body } = await client.post(target, path, delivery, timeoutMs)
-    // Rejected before it was carried out: another process may now have the port of a node that is gone.
+    // Rejected before it was carried out: another process may now use the port of a node that has stopped.
     if (status === 401 || status === 404 || status === 405) return { outcome: 'unreachable' }
     if (status !== 200) return { outcome: 'unknown' }
     if (body.outcome === 'paid' && typeof body.preimage === 'string') return { outcome: 'paid', preimage: body.preimage }

@@ -4,7 +4,7 @@ import { signerOf } from '../signer.ts'
 
 export type Protocol = 'mpp' | 'l402' | 'x402'
 
-/** An offer that a buyer could pay, whatever else may be wrong with it. */
+/** An offer with a readable invoice and an amount, whatever else may be wrong with it. */
 export type LiveOffer = {
   protocol: Protocol
   invoiceText: string
@@ -25,7 +25,7 @@ const MAX_SKEW_SECONDS = 60
 
 export const nowSeconds = (): number => Math.floor(Date.now() / 1000)
 
-/** Undefined if nobody could pay it. */
+/** Undefined if the invoice cannot be read or has no amount. */
 export function checkInvoice(given: unknown, protocol: Protocol, note: Note): PricedInvoice | undefined {
   const invoiceText = normalizedInvoice(typeof given === 'string' ? given : '')
   const invoice = readInvoice(invoiceText)

@@ -9,7 +9,7 @@ import { checkX402 } from './x402.ts'
 export const WWW_AUTHENTICATE = 'www-authenticate'
 export const PAYMENT_REQUIRED = 'payment-required'
 
-/** Without reporting anything: for visits whose challenges were checked before in the same way. */
+/** Reports nothing: for visits whose challenges have already been checked. */
 const SILENT: Note = () => undefined
 
 /** The offers of a 402, in the order in which a buyer reads them. */

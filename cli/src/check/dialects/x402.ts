@@ -9,7 +9,7 @@ import { checkInvoice, type LiveOffer, nowSeconds } from './offer.ts'
 
 type Json = Record<string, unknown>
 
-/** Reported by the check that compares the invoices of all protocols. */
+/** Already reported by `checkInvoice`, which checks the invoices of all protocols. */
 const REPORTED_ELSEWHERE = ['invoice_decode_failed', 'invoice_missing', 'invoice_created_in_future']
 const RULE_OF_REASON: Record<string, RuleId> = {
   invoice_description: 'x402-description',
@@ -42,7 +42,7 @@ export function checkX402(header: string, visit: Visit, note: Note): LiveOffer[]
 
 const MAX_DEPTH = 32
 
-/** What is nested more deeply cannot be written back as JSON: the stack would overflow. */
+/** Writing a deeply nested document back as JSON would overflow the stack. */
 const isShallow = (value: unknown, depth = 0): boolean =>
   typeof value !== 'object' ||
   value === null ||
@@ -56,7 +56,7 @@ function checkEntry(required: Json, resource: unknown, visit: Visit, note: Note)
   const reason = reasonOf(required)
   if (reason !== undefined && !REPORTED_ELSEWHERE.includes(reason))
     note(RULE_OF_REASON[reason] ?? 'x402-terms', seenOf(reason, required))
-  // Without a readable description, the invoice cannot be read at all, and the reason above says why.
+  // An invoice with the wrong kind of description may be unreadable for that reason, which was reported above.
   const priced = checkInvoice(extra.invoice, 'x402', reason === 'invoice_description' ? () => undefined : note)
   if (!priced) return undefined
   return {
@@ -69,7 +69,7 @@ function checkEntry(required: Json, resource: unknown, visit: Visit, note: Note)
   }
 }
 
-/** Judges the requirements as if they had been accepted and paid: what comes before the preimage is the seller's doing. */
+/** Judges the requirements as if they had been paid with a wrong preimage: every check before that of the preimage is about the seller. */
 function reasonOf(required: Json): string | undefined {
   const isSignedBy = (invoice: string, payTo: string): boolean => signerOf(invoice) === payTo
   const payment = { accepted: required, payload: { preimage: '0'.repeat(64) } }
@@ -89,7 +89,7 @@ function seenOf(reason: string, { network, amount, payTo, maxTimeoutSeconds }: J
   return value === undefined ? reason : `${reason}: ${shown(value)}`
 }
 
-/** A request to an MCP server cannot be repeated here. */
+/** Only for the binding `http:1`: the hash of a request to an MCP server cannot be computed here. */
 function checkRequestHash({ requestHash, requestBindingProfile, requestBindingParams }: Json, visit: Visit, note: Note): void {
   const names = isObject(requestBindingParams) ? requestBindingParams.headers : undefined
   if (requestBindingProfile !== 'http:1' || !Array.isArray(names) || !names.every((one) => typeof one === 'string')) return

@@ -19,7 +19,7 @@ const OPENAPI = '/openapi.json'
 const L402_JSON = '/.well-known/l402.json'
 const LLMS = '/llms.txt'
 
-/** `link` is the header of a 402 at `url`, which may name another place for openapi.json. */
+/** `link` is the Link header of a 402 at `url`. It may name another path for openapi.json. */
 export async function discover(url: URL, link: string, visiting: Visiting, findings: Findings): Promise<Discovery> {
   const { origin } = url
   const usual = await read(OPENAPI, 'paths')
@@ -81,7 +81,6 @@ export async function discover(url: URL, link: string, visiting: Visiting, findi
   }
 }
 
-/** The prices of one operation in two documents. */
 export function compareAdvertised({ name, advertised }: Operation, findings: Findings): void {
   const prices = advertised.filter(({ amountMsat }) => amountMsat !== undefined)
   if (new Set(prices.map(({ amountMsat }) => amountMsat)).size < 2) return
@@ -91,7 +90,7 @@ export function compareAdvertised({ name, advertised }: Operation, findings: Fin
 
 const DESCRIPTIONS = /\b(service-desc|describedby|service-meta|service-doc|payment)\b/i
 
-/** What the Link header of a 402 calls a description, on the same server. */
+/** The documents on the same server that the Link header of a 402 names as descriptions. */
 export function linkedDocuments(link: string, url: URL, relations = DESCRIPTIONS): URL[] {
   const targets = [...link.matchAll(/<([^<>]*)>([^<]*)/g)].flatMap(([, target = '', parameters = '']) => {
     const [, rel = ''] = /;\s*rel\s*=\s*"?([^";]*)/i.exec(parameters) ?? []

@@ -23,7 +23,7 @@ export function operationsIn(document: Json, origin: string, findings: Findings)
   )
 }
 
-/** A server with variables cannot be called without knowing them. */
+/** A server URL with variables is ignored, because their values are unknown. */
 function baseOf({ servers }: Json, origin: string): URL {
   const given = objectIn(listIn(servers)[0]).url
   const isUsable = typeof given === 'string' && !given.includes('{') && URL.canParse(given, origin)
@@ -56,7 +56,7 @@ function operationIn(
   return [{ name, method, ...target, advertised: advertised ?? [], isListed: true, is402Declared }]
 }
 
-/** Early versions had one offer in place of the list. Offers by methods other than Lightning are ignored. */
+/** Early versions of x-payment-info had one offer instead of a list. Offers with methods other than Lightning are ignored. */
 function offersIn(info: unknown): Advertised[] | undefined {
   if (!isObject(info)) return undefined
   const offers = Array.isArray(info.offers) ? info.offers.filter(isObject) : typeof info.method === 'string' ? [info] : undefined

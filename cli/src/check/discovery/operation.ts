@@ -1,7 +1,7 @@
 export type Advertised = {
   source: 'openapi.json' | 'l402.json'
   protocol: 'mpp' | 'l402'
-  /** Undefined if the price varies, or is in a unit that we do not know. */
+  /** Undefined if the price varies, or is in an unknown unit. */
   amountMsat: number | undefined
 }
 
@@ -22,12 +22,12 @@ export type Operation = {
 
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** What a path parameter without an example is replaced with. Sellers ask for payment before they look for the thing. */
+/** The value of a path parameter without an example. Most sellers ask for payment before they look the item up. */
 const GUESS = '1'
 /** `{id}` in OpenAPI, `:id` in l402.json. */
 const PARAMETER = /\{([^{}/]*)\}|(?<=\/):([^/]+)/g
 
-/** Undefined if the path would lead to another server. */
+/** Undefined if the path is invalid or would lead to another server. */
 export function urlOf(base: URL, path: string, examples: Map<string, string>): { url: URL; isGuessed: boolean } | undefined {
   let isGuessed = false
   const filled = path.replace(PARAMETER, (_, braced, coloned) => {

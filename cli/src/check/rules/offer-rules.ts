@@ -58,7 +58,7 @@ export const OFFER_RULES = {
   'invoice-reused': {
     severity: 'error',
     expected: 'a new invoice for every visit',
-    fix: 'Never hand one invoice to two visits: it can be paid once, and the other buyer gets nothing. Check caches too.',
+    fix: 'Never send the same invoice twice: it can be paid only once, so the second buyer gets nothing. Check caches too.',
   },
   'mpp-malformed': {
     severity: 'error',
@@ -68,9 +68,13 @@ export const OFFER_RULES = {
   'mpp-not-canonical': {
     severity: 'warning',
     expected: 'request as unpadded base64url of canonical JSON (RFC 8785)',
-    fix: 'Sort the keys, remove blanks and padding: some clients encode it again, and the id no longer matches.',
+    fix: 'Sort the keys, and remove whitespace and padding: some clients encode the request again, and the id then no longer matches.',
   },
-  'mpp-currency': { severity: 'error', expected: 'currency "sat"', fix: 'Give the amount in satoshis, and say so.' },
+  'mpp-currency': {
+    severity: 'error',
+    expected: 'currency "sat"',
+    fix: 'Give the amount in satoshis, and set currency to "sat".',
+  },
   'mpp-amount': {
     severity: 'error',
     expected: 'the amount of the request equal to the amount of its invoice',
@@ -121,7 +125,7 @@ export const OFFER_RULES = {
   'l402-form': {
     severity: 'warning',
     expected: 'L402 macaroon="<padded standard base64>", invoice="<invoice>", in this order and spelling',
-    fix: 'Send exactly this form: several clients read no other, and some fail only after they have paid.',
+    fix: 'Send exactly this form: several clients accept no other, and some fail only after they have paid.',
   },
   'x402-malformed': {
     severity: 'error',

@@ -71,12 +71,12 @@ export const SELLER_RULES = {
   'plain-http': {
     severity: 'warning',
     expected: 'https',
-    fix: 'Use TLS: a credential is money, and anyone on the way can take it.',
+    fix: 'Use TLS: a credential is worth money, and anyone on the network path can read it.',
   },
   'cors-expose': {
     severity: 'warning',
     expected: 'Access-Control-Expose-Headers with every header that carries a challenge or a receipt',
-    fix: 'Expose them: without it, scripts in browsers cannot read the challenge.',
+    fix: 'Expose these headers: otherwise, scripts in browsers cannot read them.',
   },
   'cors-allow': {
     severity: 'warning',
@@ -116,7 +116,7 @@ export const SELLER_RULES = {
   'head-uses-up': {
     severity: 'error',
     expected: 'a payment that is still unused after HEAD',
-    fix: 'Only validate the credential for HEAD, or ask for payment: nobody gets the goods with HEAD.',
+    fix: 'For HEAD, validate the credential without redeeming it, or ask for payment: a HEAD response delivers nothing.',
   },
   'delivered-again': {
     severity: 'error',
@@ -141,6 +141,6 @@ export const SELLER_RULES = {
   'paid-cacheable': {
     severity: 'error',
     expected: 'Cache-Control: private or no-store on a paid response',
-    fix: 'Otherwise a shared cache gives away what one buyer has paid for.',
+    fix: 'Send Cache-Control: private. Otherwise, a shared cache gives others what one buyer has paid for.',
   },
 } satisfies Record<string, Rule>

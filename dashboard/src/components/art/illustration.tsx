@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 
 const BOLT = 'M6 0 0 8h4l-2 7 7-9H5z'
 
-/** Drawn on a ground of 200 × 120. Lines and fills get the colors of the theme from illustrations.css. */
+/** Drawn on a canvas of 200 × 120. Lines and fills get the colors of the theme from illustrations.css. */
 const DRAWINGS = {
   nodes: (
     <>
@@ -119,7 +119,7 @@ export const Illustration = ({ of }: { of: Drawing }) => (
   </svg>
 )
 
-/** The yard, on both sides of what stands in it. */
+/** The fence of the yard, on both sides of the drawing. */
 function Fence() {
   return <path className="art-line" d="M10 104h180M18 104V86m10 18V86m10 18V86M14 92h28M162 104V86m10 18V86m10 18V86m-24 6h28" />
 }

@@ -58,7 +58,7 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
       <form
         onSubmit={submit}
         onChange={() => {
-          // The invoice stays payable, and a node that may exist stays in mind.
+          // Keep showing the invoice, which can still be paid, and the warning that the node may exist.
           if (!offer && !mayExist) create.onEdit()
         }}
       >

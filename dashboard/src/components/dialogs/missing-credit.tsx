@@ -16,7 +16,10 @@ export function offerOf(error: unknown): Offer | null {
   return offer?.invoice ? offer : null
 }
 
-/** Shows the refusal until it is out of date, and lets the person pay the missing credit on the spot. The offer has no payment hash to poll, so watch the ledger for the payment. */
+/**
+ * Shows the refusal until it is out of date, and lets the person pay the missing credit on the spot. The offer has no payment hash to poll,
+ * so watch the ledger for the payment.
+ */
 export function MissingCredit({ offer, refusal, isSandbox }: { offer: Offer; refusal: ReactNode; isSandbox: boolean }) {
   const newest = useRef<number | null>(null)
   const { data: isPaid = false, refetch } = useQuery({
@@ -31,7 +34,7 @@ export function MissingCredit({ offer, refusal, isSandbox }: { offer: Offer; ref
     },
     refetchInterval: (query) => (query.state.data ? false : 2000),
   })
-  // What the refusal and the card say about paying is no longer possible then.
+  // After the expiry, the refusal and the card must no longer ask the person to pay.
   const isOver = useNow() >= offer.expiresAt
   return (
     <>

@@ -17,7 +17,7 @@ export type Command = {
   hint?: string
   /** What else people may type to find it. */
   others?: string[]
-  /** The keys that do the same. */
+  /** The shortcut for the command. */
   keys?: string
   act: Act
 }
@@ -28,7 +28,7 @@ export type Known = {
   nodes: DashboardNode[] | undefined
   keys: ApiKey[] | undefined
   webhooks: Webhook[] | undefined
-  /** What there was: revoked keys and deleted nodes are only in the activity. */
+  /** Includes revoked keys and deleted nodes, which only the activity log still names. */
   subjects: Pick<ActivitySubjects, 'nodes' | 'keys'> | undefined
   payments: { payments: GatewayPayment[]; nextCursor: string | null } | undefined
   isSandbox: boolean

@@ -31,7 +31,7 @@ export function PaletteHost() {
     const read = keyReader()
     const onKey = (event: KeyboardEvent) => {
       if (event.defaultPrevented) return
-      // The K that follows opens the palette, and what is typed at once should arrive there.
+      // A K may follow and open the palette. Load it now, so that it gets what the person types right away.
       if (event.key === 'Control' || event.key === 'Meta') preloadPalette()
       const meaning = read(event, {
         isTyping: isTypingIn(document.activeElement),
@@ -53,7 +53,7 @@ export function PaletteHost() {
     }
   }, [])
   if (!dialogs) return null
-  // Not left to Mantine: the palette may hand over to the list of shortcuts, and then only this knows where the focus was.
+  // Mantine cannot restore the focus if the list of shortcuts has replaced the palette, so it is restored here.
   const close = () => {
     setWhich(null)
     if (before.current instanceof HTMLElement) before.current.focus({ preventScroll: true })
@@ -66,7 +66,7 @@ export function PaletteHost() {
   )
 }
 
-/** Whether the page has a search of its own. */
+/** Focuses the page's own search field. False if the page has none. */
 function focusSearch(): boolean {
   const field = document.querySelector<HTMLInputElement>('main input[type=search]')
   field?.focus()

@@ -20,7 +20,7 @@ export type Pressed = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'altKe
 export type Meaning = { act: 'palette' } | { act: 'help' } | { act: 'search' } | { act: 'go'; path: string }
 export type Situation = {
   isTyping: boolean
-  /** A dialog may hold a secret that is shown only once, so no key leaves it. */
+  /** A dialog may show a secret that is shown only once, so no shortcut may leave it. */
   isInDialog: boolean
   /** Whether single keys are turned on. */
   isOn: boolean

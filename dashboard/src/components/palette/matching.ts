@@ -3,7 +3,7 @@ const plain = (text: string): string => text.normalize('NFKD').replace(/\p{M}/gu
 
 const wordsOf = (text: string): string[] => plain(text).split(/\s+/).filter(Boolean)
 
-/** Other names are ids and addresses too, whose letters are random: they match only from the beginning of a part on. */
+/** Other names include ids and addresses, whose letters are random, so a word must match the beginning of one of their parts. */
 const begins = (text: string, word: string): boolean =>
   text.startsWith(word) || text.split(/[^\p{L}\p{N}]+/u).some((part) => part.startsWith(word))
 
@@ -57,7 +57,7 @@ type Progress = {
   failed: string[]
 }
 
-/** Says what the list alone would not: that it is not complete, or why it is empty. */
+/** Says what the list does not show: that it is not complete, or why it is empty. */
 export function noteFor(query: string, { count, offersDocs, isSearching, failed }: Progress): string {
   const text = query.trim()
   if (text === '') return ''

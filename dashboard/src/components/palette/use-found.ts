@@ -16,7 +16,7 @@ const PAUSE_MS = 250
 export function useFound(query: string): { groups: Group[]; note: string } {
   const { data: me } = useSuspenseQuery(meQuery)
   const unit = useUnit()
-  // At most so far behind that a payment created meanwhile is "just now", and never "in 40 seconds".
+  // Updated often enough that a payment created meanwhile is shown as "just now", and never as "in 40 seconds".
   const now = useNow(10)
   const isDark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark'
   const nodes = useQuery(nodesQuery)
@@ -26,7 +26,7 @@ export function useFound(query: string): { groups: Group[]; note: string } {
   const wanted = paymentSearchIn(query)
   const [asked] = useDebouncedValue(wanted, PAUSE_MS)
   const found = useQuery(paymentFinderQuery(asked))
-  // The answer to what was typed before is not an answer to this.
+  // Ignores the response to an earlier text.
   const payments = asked === wanted ? found.data : undefined
   const groups = useMemo(
     () =>

@@ -23,7 +23,7 @@ export function ActivityPage() {
   const activity = useInfiniteQuery(activityPagesQuery(filter))
   const rows = activity.data?.pages.flatMap((page) => page.activity)
   const isFiltered = isActivityFiltered(filter)
-  // These are the rows of the filter before, until those of the new one arrive.
+  // Until the rows for the new filter arrive, those for the previous filter are shown.
   const isOld = activity.isPlaceholderData
   return (
     <Page title="Activity">

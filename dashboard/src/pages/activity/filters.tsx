@@ -67,7 +67,7 @@ export function Filters() {
   )
 }
 
-/** A choice cannot be marked up, so the name is isolated by characters: in another direction it would move the word after it. */
+/** An option cannot contain markup, so characters isolate the name: a right-to-left name would otherwise move the word after it. */
 const choicesOf = (subjects: Subject[], gone: string): Choice[] => {
   const names = distinctNames(subjects)
   return subjects.map(({ id, name, isGone }) => ({

@@ -25,11 +25,11 @@ type Props = {
   credit: Credit
   entries: CreditEntry[]
   isFiltered: boolean
-  /** These are the entries of the filter before, until those of the new one arrive. */
+  /** Until the entries for the new filter arrive, those for the previous filter are shown. */
   isOld: boolean
 }
 
-/** Adds up to the balance to the millisatoshi, because unposted usage has its own line. */
+/** The lines add up to the balance, exact to the millisatoshi, because unposted usage has its own line. */
 export function Ledger({ query, credit, entries, isFiltered, isOld }: Props) {
   const hasUnposted = !isFiltered && !isOld && credit.unposted.length > 0
   return (
@@ -104,7 +104,7 @@ function Filters() {
   )
 }
 
-/** With 200 nodes, the rest of the ledger would be far below. */
+/** Without this limit, 200 nodes would push the rest of the ledger far down. */
 const NAMED_NODES = 10
 
 function Unposted({ credit, at }: { credit: Credit; at: number }) {

@@ -75,7 +75,7 @@ export function TopUpPanel({ me, credit, entries }: Props) {
   )
 }
 
-/** `isPosted`: the ledger on this page has it. The invoice's own request may answer later, and must not contradict it. */
+/** `isPosted`: the ledger on this page has the top-up. The query for the invoice may be older, and must not contradict the ledger. */
 function Waiting({ topUp, isSandbox, isPosted }: { topUp: TopUp; isSandbox: boolean; isPosted: boolean }) {
   const { data, refetch } = useQuery({
     queryKey: ['top-up', topUp.paymentHash],

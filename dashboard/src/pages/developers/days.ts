@@ -3,7 +3,7 @@ import type { KeyUsage } from '../../api/developers.ts'
 const DAY_MS = 86_400_000
 const DAYS = 30
 
-/** `requests` is null if it is unknown or cannot be: before counting began, or before the key existed. */
+/** `requests` is null if the count is unknown (before counting began) or there can be none (before the key existed). */
 export type DayOfUse = { day: string; requests: number | null; errors: number; isBeforeKey: boolean }
 
 /** The last 30 days in UTC, oldest first. */

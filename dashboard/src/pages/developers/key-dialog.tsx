@@ -42,7 +42,7 @@ export function CreateKeyDialog({ onCancel, onCreated }: { onCancel: () => void;
 export function EditKeyDialog({ item, onClose }: { item: ApiKey; onClose: () => void }) {
   const { name, scopes, expiresAt, isExpired } = item
   const keeps = expiresAt !== null
-  // As it was when the dialog was opened: that is what the person has seen.
+  // The key as it was when the dialog was opened, because that is what the person has seen.
   const [initial] = useState<Fields>({ name, scopes, expiry: keeps ? 'keep' : 'never', date: '' })
   const edit = useAction(async (fields: Fields) => {
     const change = changeOf(initial, fields)

@@ -19,7 +19,7 @@ import { KeyUse } from './key-use.tsx'
 import { RotateKeyDialog } from './rotate-dialog.tsx'
 import { SCOPES } from './scopes.ts'
 
-/** From so many keys on, there is a field to find one. */
+/** With at least this many keys, there is a search field. */
 const MANY = 8
 const SOON_SECONDS = 3 * 86_400
 
@@ -101,7 +101,7 @@ function NoneFound({ wanted, onShowAll }: { wanted: string; onShowAll: () => voi
   )
 }
 
-/** Not “no key” next to a key that was revoked, nor before it is known whether there is one. */
+/** “No key matches” is not shown next to a revoked key, nor before it is known whether there is one. */
 function titleOf(isPending: boolean, gone: number): string | undefined {
   if (gone > MOST_REVOKED) return `${gone} revoked keys match this search.`
   return isPending || gone > 0 ? undefined : 'No key matches this search.'

@@ -38,7 +38,7 @@ export function DevelopersPage() {
           <h2 id="keys" className="section-title">
             API keys
           </h2>
-          {/* Not before it is clear where it belongs: it must not move while someone clicks it. */}
+          {/* Shown only once its place is known: the button must not move while someone clicks it. */}
           {!keys.isPending && keys.data?.length !== 0 && button}
         </div>
         {!keys.data && <Problem error={keys.error} what="Your keys could not be loaded." onRetry={() => void keys.refetch()} />}

@@ -20,7 +20,7 @@ export function QuickStart({ me }: { me: Me }) {
   const [language, setLanguage] = useLanguage()
   const nodeId = nodes?.[0]?.id
   const snippets = snippetsIn(language, me.publicUrl, nodeId)
-  // The text depends on them, and must not move while someone reads it.
+  // The text depends on the nodes, and must not move while someone reads it.
   if (isPending) return <Loading height={700} />
   return (
     <section className="card spaced" aria-labelledby="quick-start">

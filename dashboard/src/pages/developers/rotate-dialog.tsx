@@ -20,7 +20,7 @@ type Props = { item: ApiKey; onCancel: () => void; onRotated: (key: ApiKey & { k
 export function RotateKeyDialog({ item, onCancel, onRotated }: Props) {
   const [overlapSeconds, setOverlapSeconds] = useState('86400')
   const rotate = useAction(async () => {
-    // Only what the note below has announced.
+    // `endOverlap` only if the note below has said that the earlier secret stops working.
     const body = { overlapSeconds: Number(overlapSeconds), ...(item.previousSecretUntil === null ? {} : { endOverlap: true }) }
     try {
       onRotated(await api.post<ApiKey & { key: string }>(`/keys/${item.id}/rotate`, body))

@@ -132,7 +132,7 @@ function Money({ node, isSandbox }: { node: DashboardNode; isSandbox: boolean })
   return <Balance node={node} live={live} isSandbox={isSandbox} />
 }
 
-/** What it was when the node last said so. */
+/** The balance that the node reported last. */
 function LastKnown({ node: { balanceSat, balanceAt, isBalanceOutdated } }: { node: DashboardNode }) {
   if (balanceSat === null || balanceAt === null) return null
   return (

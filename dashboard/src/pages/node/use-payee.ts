@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react'
 
 export type Payee = { key: string } | 'loading' | 'invalid' | 'not-loaded'
 
-/** Who signed the invoice. `loading` without an invoice, too. */
+/** Who signed the invoice. Also `loading` if there is no invoice. */
 export function usePayee(invoice: string | undefined): Payee {
   const [read, setRead] = useState<{ invoice: string; payee: Payee } | null>(null)
   useEffect(() => {
@@ -23,7 +23,7 @@ export function usePayee(invoice: string | undefined): Payee {
       isWanted = false
     }
   }, [invoice])
-  // Never the payee of the invoice before.
+  // Never returns the payee of the previous invoice.
   return read !== null && read.invoice === invoice ? read.payee : 'loading'
 }
 

@@ -15,7 +15,7 @@ type DialogProps = {
   create: () => Promise<OneLink>
   onClose: () => void
   children: ReactNode
-  /** Shows its own error about the address. */
+  /** The field for the address. It shows why the address was refused. */
   emailField?: (refusal: string | undefined) => ReactNode
 }
 

@@ -39,7 +39,7 @@ const JOBS: Record<Job['name'], { title: string; what: string; waiting: [one: st
   },
 }
 
-/** Seconds are worth showing here, and "less than a minute" is not. */
+/** Shows seconds, because "less than a minute" would be too vague here. */
 const lagIn = (seconds: number): string => (seconds < 120 ? `${Math.floor(seconds)} s` : duration(seconds))
 
 export function BackgroundPage() {

@@ -37,7 +37,7 @@ export function OperatorPages() {
     }
   }, [])
   const expiresAt = session.data?.expiresAt ?? null
-  // A forgotten tab must not go on showing customers' data: nothing would ask again before somebody returns to it.
+  // A forgotten tab must not keep showing customers' data: without this timer, nothing would change until somebody returns to the tab.
   useEffect(() => {
     if (expiresAt === null) return
     const timer = setTimeout(endOperatorSession, Math.max(0, expiresAt * 1000 - Date.now()))

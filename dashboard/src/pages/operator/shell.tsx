@@ -32,7 +32,7 @@ export const OperatorLink = ({ section, id, children }: { section: Section; id?:
 
 type Props = { me: Me; expiresAt: number | null; children: ReactNode }
 
-/** Like the frame of the customers' pages, but in another color and with a label, so that nobody takes one for the other. */
+/** Like the frame of the customers' pages, but in another color and with a label, so that nobody mistakes one for the other. */
 export function OperatorShell({ me, expiresAt, children }: Props) {
   const [isOpen, setOpen] = useState(false)
   const { pathname } = useLocation()

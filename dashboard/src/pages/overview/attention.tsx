@@ -30,7 +30,7 @@ export function Attention({ overview }: { overview: Overview }) {
   )
 }
 
-/** How many payments the linked list has. The overview only knows whether it is worth asking. */
+/** The number of payments in the linked list. The overview itself only tells whether there may be any. */
 function useUnfulfilled({ attention }: Overview): number | undefined {
   const { data, refetch } = useQuery({ ...paymentTotalsQuery(UNFULFILLED_LATELY), enabled: mayBeUnfulfilled(attention) })
   const known = attention.unclaimedPayments + attention.failedDeliveries

@@ -11,7 +11,7 @@ import { PROTOCOL_NAMES } from '../../text/format.ts'
 import { distinctNames } from '../../text/node-names.ts'
 import { noteOpened, ROW_LINK } from './keyboard.ts'
 
-/** `isOld`: these are the rows of the selection before, until those of the new one arrive. */
+/** `isOld`: the rows are for the previous selection, until those for the new one arrive. */
 export function PaymentTable({ rows, isOld }: { rows: GatewayPayment[]; isOld: boolean }) {
   const { data: nodes } = useQuery(nodesQuery)
   const names = useMemo(() => distinctNames(nodes ?? []), [nodes])

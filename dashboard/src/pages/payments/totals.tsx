@@ -14,7 +14,7 @@ const PAUSE_MS = 5_000
 export function Totals({ place, listUpdatedAt }: { place: PaymentPlace; listUpdatedAt: number }) {
   const { data, error, dataUpdatedAt, refetch } = useQuery(paymentTotalsQuery(place))
   useEffect(() => {
-    // The first list and the first totals are read at the same time.
+    // The first list and the first totals are read at the same time, so the totals need no refresh.
     if (dataUpdatedAt === 0 || listUpdatedAt < dataUpdatedAt + 200) return
     const timer = setTimeout(() => void refetch(), Math.max(0, dataUpdatedAt + PAUSE_MS - Date.now()))
     return () => clearTimeout(timer)

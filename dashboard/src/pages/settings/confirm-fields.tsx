@@ -11,7 +11,7 @@ import { useAction } from '../../components/use-action.ts'
 
 type Props = { user: NonNullable<Me['user']>; password: string; onPassword: (password: string) => void; label?: string }
 
-/** What is sent with the change: nothing if a passkey was used a moment ago. */
+/** The proof of identity that is sent with a change. Empty if a passkey was used a moment ago. */
 export function useProof() {
   const [password, setPassword] = useState('')
   const { data } = useQuery(securityQuery)

@@ -71,7 +71,7 @@ export function DeleteAccount(props: Props) {
 
 function Dialog({ user, account, onCancel }: Props & { onCancel: () => void }) {
   const { password, setPassword, proof, isReady } = useProof()
-  // Fresh: what is lost must be on the screen before the button can be pressed.
+  // Only data read after the dialog was opened: what is lost must be on the screen before the button can be pressed.
   const { data: deletion, isFetchedAfterMount } = useQuery(deletionQuery)
   const [typed, setTyped] = useState('')
   const remove = useAction(() => leaveAfter(() => deleteAccount(account.name, proof())))

@@ -14,7 +14,7 @@ import { You } from './you.tsx'
 export function SettingsPage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const { user, account } = me
-  // Shown together: if each came when it was loaded, the buttons below it would move away from under the pointer.
+  // Shown together: sections that appear one by one would move the buttons below them while someone clicks.
   const isPending = useQueries({ queries: [securityQuery, passkeysQuery, sessionsQuery, deletionQuery] }).some(
     (one) => one.isPending,
   )

@@ -113,7 +113,7 @@ function Row({ delivery, webhook }: { delivery: Delivery; webhook: Webhook }) {
   )
 }
 
-/** Newest first, because that one explains the status. */
+/** Newest first, because the newest attempt explains the status. */
 function Attempts({ delivery: { attempts } }: { delivery: Delivery }) {
   const newestFirst = attempts.map((attempt, index) => ({ ...attempt, nth: index + 1 })).reverse()
   return (

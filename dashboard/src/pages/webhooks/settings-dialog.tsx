@@ -94,7 +94,7 @@ function SettingsDialog({ title, verb, failure, again, settings, onCancel, onSub
   const urlError = errorOfField(submit.error, 'url')
   const descriptionError = errorOfField(submit.error, 'description')
   const nodesError = submit.error instanceof ApiError && submit.error.code === 'node_not_found' ? submit.error.message : null
-  // The field reads its error to people who do not see it.
+  // With the focus on the field, a screen reader announces its error.
   useEffect(() => {
     if (urlError) urlField.current?.focus()
   }, [urlError])
@@ -188,7 +188,7 @@ function SettingsDialog({ title, verb, failure, again, settings, onCancel, onSub
   )
 }
 
-/** What the service says about one field, without its name: the message is shown next to it. */
+/** What the service says about one field, without the field's name, because the message is shown next to the field. */
 function errorOfField(error: unknown, field: string): string | null {
   const about = `The field "${field}" `
   if (!(error instanceof ApiError) || !error.message.startsWith(about)) return null
