@@ -229,7 +229,7 @@ describe('an old challenge is replaced', () => {
   ])('a minute after its expiry %s', async (_, secondsAgo, reply) => {
     leave(FILE, old(secondsAgo))
     ask = inOrder(reply)
-    // The seller's clock is that of the new invoice, and the other tests may have taken minutes.
+    // The new invoice shows the seller's clock, so it is made now: the tests before may have taken minutes.
     const offer = challengeOf(HASH, Math.floor(Date.now() / 1000))
     challenge = offer.challenge
     expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })
@@ -465,7 +465,7 @@ describe('a POST', () => {
     expect(await run(posts('--credential-file', `${STATE}/${HASH}.json`))).toMatchObject({ code: 0, stdout: GOODS })
   })
 
-  test('a GET is', async () => {
+  test('a GET is repeated after a 503', async () => {
     toCredential = inOrder({ status: 503 }, { body: GOODS })
     expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
   })
@@ -508,7 +508,7 @@ test('an invoice that expires before it is paid leaves no file', async () => {
     return { status: 402, headers: { 'www-authenticate': challengeOf(HASH, timestamp).challenge } }
   }
   ask = () => {
-    // The node takes its time.
+    // The node answers only after the invoice has expired.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Math.max(0, expiresAtMs - Date.now()) + 100)
     return NOT_FOUND
   }

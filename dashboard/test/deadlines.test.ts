@@ -15,7 +15,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** In how many seconds the query asks again if it has this data; undefined if it does not. */
+/** In how many seconds the query asks again if it has this data; undefined if it does not ask again. */
 function asksAgainIn(query: { refetchInterval?: unknown }, data: unknown): number | undefined {
   const { refetchInterval } = query
   const ms = typeof refetchInterval === 'function' ? refetchInterval({ state: { data } } as Query) : refetchInterval
@@ -46,7 +46,7 @@ test.each([
   expect(asksAgainIn(paymentsQuery({}), { payments: [payment] })).toBe(seconds)
 })
 
-test('dashboard: an open list of payments is read again for the first of them, whatever the page and filter', () => {
+test('dashboard: an open list of payments is read again at the first of their deadlines, whatever the page and filter', () => {
   for (const filter of [{}, { state: 'unpaid' }, { state: 'delivering' }] as const)
     expect(asksAgainIn(paymentsQuery(filter), { payments: [paid, open, held] })).toBe(30)
   expect(asksAgainIn(paymentsQuery({}), { payments: [] })).toBeUndefined()

@@ -21,7 +21,7 @@ test('bolt12: an offer of the specification is read, also in upper case and spli
   expect(readOffer(`${OFFER.slice(0, 30)}+\n  ${OFFER.slice(30)}`)).toEqual(READ)
 })
 
-test('bolt12: what is cut off, mixed or something else is no offer', () => {
+test('bolt12: text that is cut off, in mixed case or something else is not an offer', () => {
   // Cut off between two fields.
   expect(readOffer('lno1pqps7sjqpgtyzm3qv4uxzmtsd3jjqer9wd3hy6tsw35k7ms')).toBeUndefined()
   for (const text of ['', 'lno1', OFFER.slice(0, 60), OFFER.slice(0, -1), `L${OFFER.slice(1)}`, OFFER.replace('lno1', 'lni1')])
@@ -36,7 +36,7 @@ const offerOf = (...bytes: number[]): string =>
     .map((word) => CHARSET[word])
     .join('')}`
 
-test('bolt12: an expiry that is no date makes an offer unreadable', () => {
+test('bolt12: an expiry that is not a date makes an offer unreadable', () => {
   expect(readOffer(offerOf(14, 4, 0x65, 0, 0, 0, ...PATHS))?.expiresAtSeconds).toBe(0x65000000)
   expect(readOffer(offerOf(14, 6, 0xff, 0, 0, 0, 0, 0, ...PATHS))).toBeUndefined()
 })

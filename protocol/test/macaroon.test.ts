@@ -234,7 +234,7 @@ describe('the signature', () => {
     expect(isSignedBy(A.rootKey, read)).toBe(true)
   })
 
-  test('L402 39: so is a caveat that was removed, added, moved, or merged with its neighbor', () => {
+  test('L402 39: a caveat that was removed, added, moved, or merged with its neighbor is detected', () => {
     const read = readMacaroon(fresh)
     if (!read) throw new Error('not read')
     const [one, two, three] = read.caveats as [Uint8Array, Uint8Array, Uint8Array]

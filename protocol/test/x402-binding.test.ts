@@ -82,7 +82,7 @@ test('C62: bound metadata that is absent differs from null', async () => {
   expect(hashes).not.toContain(undefined)
 })
 
-test('C62: a tool call that cannot be bound', async () => {
+test('C62: a tool call that is not valid has no binding', async () => {
   let deep: unknown = {}
   for (let level = 0; level < 100_000; level++) deep = { deep }
   const calls = [

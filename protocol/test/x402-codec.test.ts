@@ -45,7 +45,7 @@ test('C62: the challenge is base64 of JSON that other implementations read', () 
   for (const stored of ['', 'x', base64({}), base64({ accepts: [] })]) expect(() => requirementsIn(stored)).toThrow()
 })
 
-test('C62: networks', () => {
+test('C62: each network has the name that x402 gives it', () => {
   expect((['mainnet', 'testnet', 'regtest', 'signet'] as const).map(x402NetworkOf)).toEqual([
     'lnbtc:000000000019d6689c085ae165831e93',
     'lnbtc:000000000933ea01ad0ee984209779ba',

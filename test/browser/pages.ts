@@ -42,7 +42,7 @@ export async function furnish(person: Person): Promise<Furnished> {
   return { nodeId, stoppedId: idle.node.id, paymentId: id, openId: open.id, webhookId: webhook.id }
 }
 
-/** In the person's browser, besides their own session. */
+/** Signs in as the operator in the person's browser, which keeps the person's own session. */
 async function signInAsOperator({ server, origin, context }: Person): Promise<void> {
   const json = { token: server.operatorToken }
   const { headers } = await server.send('POST', '/dashboard/api/operator/session', { headers: { origin }, json })

@@ -123,7 +123,7 @@ describe('cheating sellers get nothing', () => {
     ...{ maxSatPerRequest: 1_000, maxSatPerDay: 10_000, store: memoryStore() },
   })
 
-  /** The time of an invoice is counted from now. */
+  /** The times of these invoices are relative to now. */
   test.each<[string, RegExp, (required: any) => unknown, Made?]>([
     ['a payee other than the signer', /payee_mismatch/, (required) => ({ ...required, payTo: OTHER_NODE_KEY })],
     ['a key that is no point', /pay_to_malformed/, (required) => ({ ...required, payTo: `02${'ff'.repeat(32)}` })],

@@ -95,7 +95,7 @@ describe('payments that are not used up', () => {
     ['is silent', () => undefined, 504],
   ]
   test.each(CASES)('C76: the upstream %s', async (_name, handler, status) => {
-    // The silent one alone is to run out of time, and the same proxy serves the second request.
+    // Only the silent upstream must reach the limit, which also holds for the second request.
     const { url } = await open({ timeouts: { firstByteMs: status === 504 ? 3_000 : 60_000 } })
     const credential = await market.buy(url('/things/1'))
     backend.handler = handler
@@ -190,7 +190,7 @@ test('C76: with releaseOnDisconnect: false, the upstream may finish after the cu
   }
 })
 
-test('C76: a customer who leaves during a stream has got something, and the upstream’s request is aborted', async () => {
+test('C76: a customer who leaves during a stream has received a part of it, and the upstream’s request is aborted', async () => {
   const { url } = await open({})
   const credential = await market.buy(url('/things/1'))
   const closed = new Promise((resolve) => {

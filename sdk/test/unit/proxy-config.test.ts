@@ -178,6 +178,6 @@ test.each([
 ])('C73: listen %s', (value, host, port) => {
   expect(listenOf(value)).toEqual({ host, port })
 })
-test.each(['', 'a', ':80', '::1:80', 'a:70000', 'a b:80', -1, 1.5, null])('C73: not listen %s', (value) => {
+test.each(['', 'a', ':80', '::1:80', 'a:70000', 'a b:80', -1, 1.5, null])('C73: %s is not a valid `listen`', (value) => {
   expect(listenOf(value)).toBeUndefined()
 })

@@ -61,7 +61,7 @@ describe('C77: the documents of a proxy', () => {
       { match: 'GET /files/**', amountSat: 3 },
     ]
     const document = openapi(routes, { protocols: ['mpp', 'l402'] })
-    // It warns of every POST without a body.
+    // The validator warns about every POST without a body.
     expect(validate(document).filter(({ severity }) => severity === 'error')).toEqual([])
     expect(priced(document)).toEqual(['get /health -', 'get /words/{id} 25', 'post /words/{id} 25', 'put /quote null'])
     expect(document.paths['/words/{id}'].get).toMatchObject({
@@ -210,7 +210,7 @@ test.each<[paid: string, free: string, isFound: boolean]>([
   ['GET /a/:id', '/:any/*', true],
   ['GET /a', 'POST /**', false],
   ['GET /a', '/b/**', false],
-  // It takes no other spelling of the path, only other methods.
+  // The free route takes no other spelling of the path, only other methods.
   ['GET /a/:id', '/a/*', false],
   ['GET /1', '/*', false],
   ['GET /a/**', '/a/**', false],

@@ -242,7 +242,7 @@ describe('C13: GET /api-key', () => {
     { wanted: ['gateway:write'], scopes: ['nodes:read', 'gateway:write'] },
     { wanted: ['gateway:write', 'nodes:write', 'gateway:write'], scopes: ['nodes:read', 'nodes:write', 'gateway:write'] },
   ])(
-    'C13: for a key created with $wanted, the response has its id, its account, $scopes and its end, and nothing else',
+    'C13: for a key created with $wanted, the response has its id, its account, $scopes and its expiry, and nothing else',
     async ({ wanted, scopes }) => {
       const key = await server.newKey(wanted)
       const answer = await who({ token: key.key })

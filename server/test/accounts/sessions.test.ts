@@ -136,7 +136,7 @@ describe('the session’s cookie', () => {
     expect(await activityOf(email)).toEqual(['account.created', 'person.signed_up'])
   })
 
-  test('does not outlive a session that has ended, wherever the cookie was copied to', async () => {
+  test('stops working when its session ends, even as a copy', async () => {
     const { browser } = await aPerson()
     const { cookie } = browser
     expect((await browser.post('/auth/sign-out')).status).toBe(200)

@@ -76,7 +76,7 @@ describe('C2: every error has one shape', () => {
     expectProblem(await newAccount(padded(65_537)), 413, 'payload_too_large')
   })
 
-  test('C2: 413 for a body that does not say how long it is', async () => {
+  test('C2: 413 for a body over 64 KiB that does not declare its length', async () => {
     const head = `POST /operator/v1/accounts HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.operatorToken}\r\n`
     const chunk = `${(70_000).toString(16)}\r\n${' '.repeat(70_000)}\r\n`
     const text = await sendRaw(
@@ -524,7 +524,7 @@ describe('C2: while the store is down', () => {
         expectProblem(answer, 503, 'service_unavailable')
         expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/)
       }
-      // Whoever only read something need not wonder what they changed.
+      // Only a request that may have changed something gets this warning.
       expect(answers.map(({ text }) => text.includes('A change may have been made'))).toEqual([false, true, false, false])
       expect((await server.send('GET', '/healthz')).status).toBe(200)
     }

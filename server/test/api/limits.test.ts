@@ -174,7 +174,7 @@ describe('C43: which address counts', () => {
 })
 
 describe('C42, C44: an address', () => {
-  test('IPv6 counts by /64, in any notation: each customer has at least that many', async () => {
+  test('IPv6 counts by /64, in any notation, because one customer has at least that many addresses', async () => {
     const statuses = await failOften(behindOne, MANY, (index) =>
       index % 2 ? `2001:db8:1:2::${index}` : `2001:0DB8:1:2:ffff:${index}:0:1`,
     )

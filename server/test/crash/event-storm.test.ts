@@ -37,7 +37,7 @@ const POINTS = [
   'delivered: confirmed',
   'release: released',
 ]
-/** While these are awaited, a transaction is open. The others are not passed then, because events get no numbers. */
+/** While the test waits for these points, it keeps a transaction open. Events get no numbers then, so their own points are not passed. */
 const WITH_OPEN_TRANSACTION = ['payment: committed', 'redeem: claimed']
 
 type Event = { id: string; type: string; data: { paymentId?: string; keyId?: string } }
@@ -137,7 +137,7 @@ async function isPaid(payment: Payment): Promise<boolean> {
   return true
 }
 
-/** What only takes time otherwise: attempts become due, and the leases of a process that was killed end. */
+/** Replaces waiting: attempts become due, and the leases of a killed process end. */
 async function letTimePass(isDead: boolean): Promise<void> {
   await sql`
     UPDATE webhook_deliveries SET next_at = now(), lease_until = NULL

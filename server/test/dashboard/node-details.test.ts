@@ -89,7 +89,7 @@ test('dashboard: what a node receives through its own invoices counts as receive
   const json = { nodeId, amountSat: 300, description: 'Tea', protocol: 'l402' }
   const { challenge } = await ann.want(201, 'POST', '/payments', { json })
   await ann.want(200, 'POST', '/sandbox/pay', { json: { invoice: offerIn(challenge).invoiceText } })
-  // The service settles it; the other one is known once the page has asked for it.
+  // The service learns of this payment on its own; it learns of the invoice made by hand when the page asks for it.
   await eventually(async () => (await ofTill()) - before === 300, 'the payment of the gateway')
   expect(await ann.want(200, 'GET', `/nodes/${nodeId}/invoices/${byHand.paymentHash}`)).toMatchObject({ isPaid: true })
   expect([(await ofTill()) - before, (await received('')) - beforeOfAll]).toEqual([4_300, 4_300])

@@ -343,7 +343,7 @@ describe('an x402 invoice', () => {
     expect([form?.get('descriptionHash'), form?.get('description'), form?.get('expirySeconds')]).toEqual([REPORT, null, '300'])
     const timestamp = inFuture(55)
     expect(await create(() => signed({ timestamp }))).toEqual([201, undefined])
-    // x402 counts from the invoice's own end, even if the node's clock is ahead.
+    // The payment expires when its invoice does, even if the node's clock is ahead.
     const { payments } = await merchant.want<{ payments: { expiresAt: number }[] }>(200, 'GET', '/gateway/payments?limit=1')
     expect(payments[0]?.expiresAt).toBe(timestamp + 300)
   })
@@ -470,7 +470,7 @@ describe('queries caused by a node’s own events', () => {
     expect(asks).toBeLessThan(100)
   })
 
-  test('C38: concurrent validations of one payment are one query at a time', async () => {
+  test('C38: concurrent validations of one payment cause one query at a time', async () => {
     const payment = await charge(merchant, shop)
     const hash = decoded(invoiceIn(payment.challenge)).paymentHash
     const credential = credentialOf(payment, await preimageFrom(shop, payment))

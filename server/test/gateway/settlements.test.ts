@@ -92,7 +92,7 @@ const untilSettled = (payment: { id: string }): Promise<boolean> => eventually((
 const hasFunds = async ({ id }: Node): Promise<boolean | undefined> =>
   (await sql<{ funds: boolean }[]>`SELECT has_funds AS funds FROM nodes WHERE id = ${id}`)[0]?.funds
 
-/** Until then, the sweep does not ask about these payments. */
+/** The sweep does not ask about these payments until the interval has passed. */
 const notBefore = (payments: { id: string }[], interval: string): Promise<unknown> =>
   sql`UPDATE gateway_payments SET ask_at = now() + ${interval}::interval WHERE id = ANY (${payments.map(({ id }) => id)}) AND settled_at IS NULL`
 

@@ -77,7 +77,7 @@ describe('C63: redeeming an x402 payment', () => {
     expect(await paidRows(payment)).toBe(1)
   })
 
-  test('C68: the refusal of a payment that was found has its id; that of another account’s has none', async () => {
+  test('C68: a refusal has the id of the payment that was found, but never that of another account’s payment', async () => {
     const { payment, credential } = await sell(merchant, shop)
     const idIn = async (answer: ReturnType<typeof redeemX402>): Promise<unknown> => (await answer).json().error.paymentId
     for (const attempt of [redeemX402, validateX402]) {

@@ -38,7 +38,7 @@ export function sold(payment: Payment, preimage: string): Sold {
   return { payment, accepted, preimage, credential: x402Credential(accepted, preimage) }
 }
 
-/** The same payment as a customer would like it: for another request or price, but with the hash of the invoice that was paid. */
+/** A forged copy of a payment: for another request or price, but with the hash of the invoice that was paid. */
 export function forged({ accepted, preimage }: Sold, change: { requestHash?: string; amount?: string }): Sold {
   const { paymentHash, timestamp, expiry } = decoded(accepted.extra.invoice)
   const { requestHash = accepted.extra.requestHash, amount = accepted.amount } = change

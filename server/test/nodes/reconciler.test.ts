@@ -8,7 +8,7 @@ import { newId } from '../../src/platform/ids.ts'
 import type { Database } from '../../src/store/db.ts'
 import { eventually, startServer } from '../support/server.ts'
 
-/** More than the reconciler looks at together. */
+/** More nodes than the reconciler checks at once. */
 const MANY = 100
 const LIGHTNING_ID = '02'.padEnd(66, 'a')
 const RECHECK_MS = 600_000

@@ -62,7 +62,7 @@ test('C70: an adopted wallet is a stopped node, and once started it has the pass
   expect(outcome.stderr).not.toContain(created.credentials.seed)
   const id = idOf(outcome)
   expect((await asOwner('GET', `/${id}`)).json()).toMatchObject({ name: 'Kiosk', status: 'stopped' })
-  // Nobody knows what it holds before its channels have been online.
+  // Its funds are unknown until its channels have been online.
   expect((await asOwner('DELETE', `/${id}`)).json().error.code).toBe('node_has_funds')
   await yard.expectOk(asOwner('POST', `/${id}/start`))
   expect(await balanceOf(id, created)).toBe(FUNDED_SAT)
@@ -129,7 +129,7 @@ test('C70: the directory of a running daemon is refused, and nothing changes', a
   idOf(await adopt(yard, directory, owner, ...VERSION))
 })
 
-test('C70: what is written until the seed is replaced is adopted too', async () => {
+test('C70: data that is written until the seed is replaced is adopted too', async () => {
   const { directory } = await newPhoenixd()
   const journal = `${readdirSync(directory).find((name) => name.endsWith('.db'))}-journal`
   const sql = yard.sql()
