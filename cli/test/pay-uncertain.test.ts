@@ -213,8 +213,8 @@ describe('an old challenge is replaced', () => {
     ['its invoice has just expired', 0, NOT_FOUND],
     ['an attempt failed, but another may be waiting', 0, failedAt(1)],
     ['the node does not report anything', 600, { status: 502 }],
-    ['something else than the node says 404', 600, { status: 404, body: '{"error":{"code":"node_not_found"}}' }],
-    ['a load balancer says 404', 600, { status: 404, body: '<h1>404 Not Found</h1>' }],
+    ['something other than the node responds with 404', 600, { status: 404, body: '{"error":{"code":"node_not_found"}}' }],
+    ['a load balancer responds with 404', 600, { status: 404, body: '<h1>404 Not Found</h1>' }],
   ])('not if %s: the node may have paid it', async (_, secondsAgo, reply) => {
     const left = leave(FILE, old(secondsAgo))
     ask = inOrder(reply)

@@ -161,7 +161,7 @@ describe('an upstream with TLS', () => {
 
   test.each([
     ['that Node trusts is used', 'localhost', true, 200],
-    ['that nobody knows is 502', 'localhost', false, 502],
+    ['that Node does not trust is 502', 'localhost', false, 502],
     ['for another name is 502', 'elsewhere.example', true, 502],
   ])('C76: a certificate %s, and --check says so', async (_name, certified, isTrusted, status) => {
     const { file, ...certificate } = certificateFor(certified)

@@ -36,11 +36,11 @@ const held = { ...paid, delivery: 'held', heldUntil: NOW + 30 }
 test.each([
   ['an unpaid payment expires', open, 300],
   ['the hold of a delivery ends', held, 30],
-  ['nothing is left to happen by itself', { ...paid, delivery: 'done' }, undefined],
-  ['the money arrived but nobody came back', { ...open, settledAt: NOW - 9 }, undefined],
+  ['nothing more happens on its own', { ...paid, delivery: 'done' }, undefined],
+  ['the money arrived but the customer did not come back', { ...open, settledAt: NOW - 9 }, undefined],
   ['it has expired', { ...open, status: 'expired', expiresAt: NOW - 1 }, undefined],
   ['a hold has lapsed', { ...paid, heldUntil: NOW - 5 }, undefined],
-  ['our clock is ahead, and the service has not let it expire yet', { ...open, expiresAt: NOW - 60 }, 3],
+  ['the browser’s clock is ahead, and it has not expired at the service yet', { ...open, expiresAt: NOW - 60 }, 3],
 ])('dashboard: an open page of a payment is read again when its time comes: %s', (_name, payment, seconds) => {
   expect(asksAgainIn(paymentQuery('pay_1'), payment)).toBe(seconds)
   expect(asksAgainIn(paymentsQuery({}), { payments: [payment] })).toBe(seconds)

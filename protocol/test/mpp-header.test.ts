@@ -19,7 +19,7 @@ const refusal = (challenge: string, echoed: object) =>
   mppRefusal(credential(echoed), { challenge, paymentHash, amountSat: terms.amountSat }, key)
 
 describe('C52: the header of an MPP challenge', () => {
-  test('C52: without it, the challenge is as before', () => {
+  test('C52: without it, the challenge has no such parameter', () => {
     expect(Object.keys(paramsOf(issue()))).toEqual(['id', 'realm', 'method', 'intent', 'request', 'expires'])
     expect(refusal(issue(), paramsOf(issue()))).toBeUndefined()
   })

@@ -153,7 +153,7 @@ inBrowser('the operator’s pages', () => {
     }
   })
 
-  test('C86: if the address got an account since, whoever opens the invitation is told to sign in, not to use another', async () => {
+  test('C86: if the address got an account since, the invitation says to sign in, not to use another address', async () => {
     const email = 'twice.invited@example.com'
     const invite = async (): Promise<string> => (await server.operator('POST', '/invitations', { json: { email } })).json().url
     const links = [await invite(), await invite(), await invite()]

@@ -189,7 +189,7 @@ export async function visitAll(
   look: (page: Page, path: string) => Promise<void>,
 ): Promise<void> {
   for (const path of paths) {
-    // Two scenes of one page differ only in the fragment, which would not load it anew: the dialog of the first would still be open.
+    // Two scenes of one page differ only in the fragment, which would not load the page again: the dialog of the first would still be open.
     await person.page.goto('about:blank')
     const page = await person.open(path)
     await untilLoaded(page)

@@ -200,7 +200,7 @@ inBrowser('signing in to the dashboard', () => {
   })
 
   test.each(['before the page knows that the session is over', 'when the page knows that the session is over'])(
-    'dashboard: whoever signs out and opens another page %s is not told that the session ended',
+    'dashboard: a person who signs out and opens another page %s is not told that the session ended',
     async (when) => {
       const person = await newPerson(server)
       const { page } = person

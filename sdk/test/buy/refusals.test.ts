@@ -53,7 +53,7 @@ describe('an unusable challenge is an error, and the wallet is not asked', () =>
     ['a challenge that says less than its invoice', mpp(request({ amount: '10' }, { invoice: invoice(900) }))],
     ['another payment hash', mpp(request({}, { paymentHash: 'cd'.repeat(32) }))],
     ['a challenge that has expired', mpp(request(), `, expires="${new Date(Date.now() - 1000).toISOString()}"`)],
-    ['another header of its own', mpp(request(), ', header="X-Mine"')],
+    ['a header other than Payment-Authorization', mpp(request(), ', header="X-Mine"')],
   ])('%s', async (_, header) => {
     challenge = header === undefined ? {} : { 'www-authenticate': header }
     const error = await caught(pay.fetch(shop.url))

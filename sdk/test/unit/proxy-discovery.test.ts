@@ -175,7 +175,7 @@ describe('C73: mistakes', () => {
       { discovery: { title: 'a', docs: { homepage: 'a', other: '/' } } },
       ['discovery.docs.other', 'discovery.docs.homepage'],
     ],
-    ['openapi that is no document', { openapi: { swagger: '2.0' } }, ['openapi']],
+    ['openapi that is not an OpenAPI 3 document', { openapi: { swagger: '2.0' } }, ['openapi']],
     ['openapi that is text', { openapi: './openapi.yaml' }, ['openapi']],
     ['openapi without discovery', { discovery: undefined, openapi: own() }, ['openapi']],
     ['a public URL with a query', { publicUrl: 'https://a.example/?' }, ['publicUrl']],

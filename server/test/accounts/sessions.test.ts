@@ -103,7 +103,7 @@ describe('the session’s cookie', () => {
     ['nothing', () => ''],
     ['rubbish', () => '%00%ff.%'],
     ['half an escape', () => '%'],
-    ['a very long one', () => 'x'.repeat(8_000)],
+    ['a very long value', () => 'x'.repeat(8_000)],
   ])('with %s it is not valid', async (_title, change) => {
     const { browser } = known
     const cookie = `boltyard.session_token=${change(browser.cookies.get('boltyard.session_token') ?? '')}`

@@ -40,7 +40,7 @@ test('dashboard: the last known balance stays, with its time, when the node no l
   await ann.want(200, 'POST', `/nodes/${shop.node.id}/start`, { json: {} })
 })
 
-test('dashboard: nobody has to open a node’s page for its balance to be known', async () => {
+test('dashboard: the balance of a node becomes known without anyone opening its page', async () => {
   const other = await ann.createReady()
   await eventually(
     async () => (await ann.want(200, 'GET', `/nodes/${other.node.id}`)).balanceSat === 0,

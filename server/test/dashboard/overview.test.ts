@@ -188,7 +188,7 @@ describe('what the overview shows', () => {
       UPDATE paid_payments SET released_request_ids = ARRAY['r']
       WHERE id IN (SELECT id FROM gateway_payments WHERE account_id = ${bob.accountId} AND amount_sat = 3)`
     expect(await attention()).toEqual({ ...none, unclaimedPayments: 1, failedDeliveries: 2 })
-    // The page counts and lists them by one rule: those whose customers got nothing, so not what was only validated.
+    // The page counts and lists by one rule: payments whose customers got nothing, without those that were only validated.
     const unfulfilled = `state=unfulfilled&from=${seconds() - 7 * DAY}`
     const { payments } = await bob.want(200, 'GET', `/payments?${unfulfilled}`)
     expect(payments.map(({ amountSat }: { amountSat: number }) => amountSat).sort()).toEqual([1, 2, 3])
@@ -228,7 +228,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     const { node } = await ann.create()
     nodes = await insertNodes(ann.accountId, node.id, NODES)
     const [theirs = ''] = await insertNodes(other.accountId, node.id, 1)
-    // Over a month, three of four payments are settled and two of those paid. A neighbour has a quarter as many.
+    // Over a month, three of four payments are settled and two of those paid. Another account has a quarter as many.
     const month = (count: number) =>
       Array.from({ length: count }, (_, n) => {
         const ageSeconds = Math.floor((n / count) * 30 * DAY)
@@ -304,19 +304,19 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     ['the newest payments', (store) => listPayments(store, ann.accountId, { limit: 21 })],
     ['the newest of a node', (store) => listPayments(store, ann.accountId, { limit: 21, nodeId: nodes[0] ?? '' })],
     [
-      'the next page of them',
+      'the next page of a node',
       (store) => listPayments(store, ann.accountId, { limit: 21, before: newId('pay', Date.now() - 20 * DAY * 1000) }),
     ],
     ['the newest paid ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'paid' })],
     ['the newest open ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'payment_required' })],
     ['the newest expired ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'expired' })],
     [
-      'a later page of the paid ones',
+      'a later page of paid payments',
       (store) =>
         listPayments(store, ann.accountId, { limit: 21, status: 'paid', before: newId('pay', Date.now() - 20 * DAY * 1000) }),
     ],
     ['the newest activity', (store) => listActivity(store, ann.accountId, 51)],
-    ['a later page of it', (store) => listActivity(store, ann.accountId, 51, 30_000)],
+    ['a later page of activity', (store) => listActivity(store, ann.accountId, 51, 30_000)],
     ['the nodes', (store) => listNodes(store, ann.accountId)],
     ['the keys', (store) => listKeys(store, ann.accountId)],
   ]

@@ -141,7 +141,7 @@ describe('while a request is open', () => {
     if (after) verified(secret, after)
   })
 
-  test('C60: a delivery that is sent again begins anew, and the open attempt no longer counts', async () => {
+  test('C60: a delivery that is sent again starts over, and the open attempt no longer counts', async () => {
     const { receiver, waiting } = await openPatient()
     const webhook = await createWebhook(owner, { url: receiver.url, ...KEYS })
     await happen(owner)

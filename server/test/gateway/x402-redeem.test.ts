@@ -250,7 +250,7 @@ describe('C63: redeeming an x402 payment', () => {
     ['a hash in upper case', { credential: 'x', requestHash: REPORT.toUpperCase() }, [400, 'bad_request']],
     ['an unknown field', { credential: 'x', requestHash: REPORT, id: 'x' }, [400, 'bad_request']],
     ['a hold without a request', { credential: 'x', requestHash: REPORT, holdSeconds: 60 }, [400, 'bad_request']],
-    ['what only L402 has', { credential: 'x', requestHash: REPORT, singleUse: true }, [400, 'bad_request']],
+    ['a field that only L402 has', { credential: 'x', requestHash: REPORT, singleUse: true }, [400, 'bad_request']],
   ])('C63: a body with %s: 400', async (_what, json, refusal) => {
     expect(await refusedX402(merchant.send('POST', '/gateway/payments/redeem', { json }))).toEqual(refusal)
   })

@@ -27,7 +27,7 @@ export type Sold = { payment: Payment; accepted: any; preimage: string; credenti
 export const chargeX402 = (merchant: Owner, shop: Created, url = URL_OF_REPORT, more: object = {}): Promise<Payment> =>
   charge(merchant, shop, { protocol: 'x402', x402: bound(url), ...more })
 
-/** A payment that the customer has paid and nobody has redeemed. */
+/** A payment that the customer has paid, and that has not been redeemed. */
 export async function sell(merchant: Owner, shop: Created, url = URL_OF_REPORT, more: object = {}): Promise<Sold> {
   const payment = await chargeX402(merchant, shop, url, more)
   return sold(payment, await pay(merchant.server, payment))

@@ -60,7 +60,7 @@ test('reliability 22: a backup made while a migration builds its indexes can be 
   expect(restored.rows.accounts).toBe(1)
 })
 
-test('a migration that was interrupted keeps the indexes that it has built, and builds an unfinished one anew', async () => {
+test('a migration that was interrupted keeps the indexes that it has built, and builds an unfinished one again', async () => {
   const database = await earlier()
   const { sql } = database
   await whileBuilding(database, 'gateway_payments', async () => {

@@ -106,7 +106,7 @@ test('C71: of two releases to one directory, one is written, and the other node 
   expect(readdirSync(dirname(directory)).sort()).toEqual(['released', 'released.new'])
 })
 
-test('C71: without a running service the node is released all the same, and its data is written once it has stopped', async () => {
+test('C71: without a running service, the node is released too, and its data is written once it has stopped', async () => {
   const yard = await new Yard({ env: { OPERATION_TIMEOUT_SECONDS: '1' } }).start()
   const { node } = await yard.createReady()
   const daemon = yard.daemon(node.id)
