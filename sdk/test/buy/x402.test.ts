@@ -126,7 +126,11 @@ describe('cheating sellers get nothing', () => {
   /** The times of these invoices are relative to now. */
   test.each<[string, RegExp, (required: any) => unknown, Made?]>([
     ['a payee other than the signer', /payee_mismatch/, (required) => ({ ...required, payTo: OTHER_NODE_KEY })],
-    ['a key that is not a point on the curve', /pay_to_malformed/, (required) => ({ ...required, payTo: `02${'ff'.repeat(32)}` })],
+    [
+      'a key that is not a point on the curve',
+      /pay_to_malformed/,
+      (required) => ({ ...required, payTo: `02${'ff'.repeat(32)}` }),
+    ],
     ['a lower amount than the invoice’s', /amount_mismatch/, (required) => ({ ...required, amount: '1000' })],
     ['an invoice without an amount', /amount_mismatch/, (required) => required, { millisatoshis: null }],
     ['another network', /currency_mismatch/, (required) => required, { currency: 'tb' }],

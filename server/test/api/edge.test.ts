@@ -174,10 +174,7 @@ describe('C2: invalid input on the socket gets the same shape, and never a 500',
       'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
     ['an invalid chunk size', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n'],
-    [
-      'an unknown expectation',
-      'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nExpect: miracles\r\nConnection: close\r\n\r\n',
-    ],
+    ['an unknown expectation', 'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nExpect: miracles\r\nConnection: close\r\n\r\n'],
     [
       'an upgrade to an unknown protocol',
       'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade, close\r\nUpgrade: tea\r\n\r\n',
