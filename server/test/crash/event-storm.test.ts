@@ -19,7 +19,7 @@ const IS_FULL = process.env.FULL === '1'
 const PAYMENTS = IS_FULL ? 10_000 : 40
 const AT_ONCE = IS_FULL ? 12 : 6
 const TIMEOUT_MS = (IS_FULL ? 180 : 5) * 60_000
-/** How often a point is passed before the service dies there: not at the first chance, so that other work is under way. */
+/** At which pass of a point the service dies there: not at the first, so that other work is under way. */
 const PASSES = IS_FULL ? 100 : 2
 /** Every point that a payment or an event passes. */
 const POINTS = [

@@ -29,7 +29,7 @@ afterEach(async () => {
   await reconciler?.stop()
 })
 
-/** Running nodes of a host that no service has. */
+/** Running nodes of a host for which no service is responsible. */
 async function runningNodes(host: string, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => newId('node'))
   const history = { wantedSinceMs: 0, exitsMs: [], startedAtMs: 0, run: 1, version: '1', reached: true, previousVersion: null }

@@ -13,7 +13,7 @@ import { type Merchant, newMerchant } from '../support/payments.ts'
 import { type Answer, eventually, freePort, PATIENCE_MS, PROCESS, type Request } from '../support/server.ts'
 
 /**
- * Reliability 13, and target 6 under faults: three processes on one PostgreSQL and one Redis, under load. One is killed and started again,
+ * Reliability 13: three processes on one PostgreSQL and one Redis, under load and faults. One is killed and started again,
  * and one is paused for longer than its leases. With FULL=1 the leases really expire, and a minute of random faults comes first; otherwise
  * the test moves their end, because the service measures them only by the database's clock. SEED=… repeats the choices of a run.
  */

@@ -9,7 +9,7 @@ import { type Answer, eventually, type ServerSetup, temporaryDirectory } from '.
 
 export const FUNDED_SAT = 5_000
 
-/** A crash point, and how often the service passes it before it dies there. */
+/** A crash point, and at which of its passes the service dies there. */
 export type Point = [name: string, nth: number]
 
 /** Points that every operation of the reconciler passes. */
