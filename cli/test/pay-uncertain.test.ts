@@ -400,7 +400,7 @@ describe('a run that was assumed to be dead', () => {
     leave(FILE, more)
   }
 
-  test('while it asks the shop again does not replace the credential of the run that has taken over', async () => {
+  test('while it asks the shop again, does not replace the credential of the run that has taken over', async () => {
     leave(FILE, { timestamp: nowSeconds - 20_000 })
     const { reply } = shop
     shop.reply = (got) => {
@@ -414,7 +414,7 @@ describe('a run that was assumed to be dead', () => {
     expect([code, error().code]).toEqual([8, 'purchase_in_progress'])
   })
 
-  test('while it pays leaves the purchase of the other run in the file, and keeps its own elsewhere', async () => {
+  test('while it pays, leaves the purchase of the other run in the file, and keeps its own elsewhere', async () => {
     payInvoice = () => {
       replaced({ paymentHash: OTHER })
       return SENT

@@ -18,7 +18,7 @@ afterEach(() => {
   rmSync(parent, { recursive: true })
 })
 
-test('a missing directory is empty, and is created for its owner only', async () => {
+test('a missing directory counts as empty, and is created with access for its owner only', async () => {
   const store = fileStore(directory)
   expect([await store.get('a'), await store.list('')]).toEqual([undefined, []])
   await store.set('a', '1')
