@@ -65,7 +65,7 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
     if (set) await cluster.admin.delete(set, `${statefulSets(cluster.namespace)}/${nodeName(id)}`)
     await eventually(async () => (await podOf(podName(id))) === undefined, 'the pod to be gone')
   }
-  /** Another database of the same installation, restored from before the test. */
+  /** Another database of the same installation, as if restored from a backup made before the test. */
   const restored = async (): Promise<{ older: Yard; olderKey: Key }> => {
     const older = await new Yard({ env: yard.env }).start()
     onTestFinished(async () => void (await older.stop()))

@@ -119,7 +119,7 @@ describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
     const { created, directory } = await walletOn(machine)
     const id = idOf(await adopt(yard, directory, key, '--start'))
     await eventually(() => cluster.kubelet.processes(podName(id)).length === 1, 'the node to start')
-    // A database of the same installation, restored from before the adoption.
+    // A database of the same installation, as if restored from a backup made before the adoption.
     const older = await new Yard({ env: yard.env }).start()
     const olderKey = await older.newKey(['nodes:write'])
     await older.sql()`UPDATE settings SET value = ${await findSetting(sql, 'installation')} WHERE name = 'installation'`
