@@ -144,7 +144,7 @@ test.each(FOUND_SHOPS)('C77: with discovery in %s, the shop has no findings', as
   await expectSound(url('/'))
 })
 
-test('C77: what a shop advertises and does not do is found', async () => {
+test('C77: a shop that does not do what it advertises has findings', async () => {
   const terms = { ...market.terms, protocol: 'both' as const }
   const advertised = { ...terms, amountSat: 9 }
   const url = await openShop(
@@ -200,7 +200,7 @@ async function foundByMppx(url: string): Promise<string[]> {
   return endpoints.map(({ path }) => path)
 }
 
-test('C77: redocly’s recommended rules have no error for openapi.json, and one warning: it knows no license', async () => {
+test('C77: redocly’s recommended rules have no error for openapi.json, and one warning, about the missing license', async () => {
   const sold = {
     'GET /articles/:id': market.terms,
     'POST /articles': { ...market.terms, description: 'A new article' },

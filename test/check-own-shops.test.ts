@@ -37,7 +37,7 @@ const check = (url: string, ...more: string[]): Promise<Ended> =>
     env: { SERVICE_BASE_URL: `${market.server.url}/v1`, OPERATOR_TOKEN: market.server.operatorToken },
   })
 
-/** Checked and bought, without findings. */
+/** Checks the shop, buys from it, and expects no findings. */
 async function expectSound(url: string, protocols: string[]): Promise<void> {
   const { code, stdout, stderr } = await check(url)
   const report = JSON.parse(stdout || stderr)

@@ -44,7 +44,7 @@ function allows(names: string[] | undefined, name: string): boolean {
   return names.some((one) => one.startsWith('!')) ? !names.includes(`!${name}`) : names.includes(name)
 }
 
-/** Where Node would look for it: beside the package, then in each directory above. */
+/** Looks where Node would look for the package `name`: beside the package at `path`, then in each directory above. */
 function isLocked(packages: LockFile['packages'], path: string, name: string): boolean {
   for (let from = path; ; from = from.slice(0, Math.max(0, from.lastIndexOf('node_modules/') - 1))) {
     if (`${from === '' ? '' : `${from}/`}node_modules/${name}` in packages) return true

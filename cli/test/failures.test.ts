@@ -173,7 +173,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     const create = ['nodes', 'create', '--credentials-file', file]
     const lost = await ada.via(wire.baseUrl).run(create)
     expect(lost.error()).toMatchObject({ code: 'unexpected_answer', outcome: 'unknown' })
-    // With the API key, it would retrieve the seed.
+    // With the API key, the idempotency key would retrieve the seed.
     expect(lost.stderr).not.toContain(JSON.parse(readFileSync(file, 'utf8')).idempotencyKey)
     const before = (await ada.gets(['nodes', 'list'])).nodes
     const { node } = await ada.gets(create)

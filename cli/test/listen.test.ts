@@ -61,7 +61,7 @@ test('C53: events lists the purchase, and continues after its cursor', async () 
   expect([forged.code, forged.error().status]).toEqual([2, 400])
 })
 
-test('a key without events:read is told so', async () => {
+test('a key without events:read gets an error that says so', async () => {
   const other = await Customer.of(server, ['gateway:write'])
   for (const args of [['events'], ['events', '--follow'], ['listen', '--forward-to', receiver.url]]) {
     const { code, error } = await other.run(args)

@@ -213,8 +213,8 @@ describe('an old challenge is replaced', () => {
     ['its invoice has just expired', 0, NOT_FOUND],
     ['an attempt failed, but another may be waiting', 0, failedAt(1)],
     ['the node does not report anything', 600, { status: 502 }],
-    ['something else than the node says 404', 600, { status: 404, body: '{"error":{"code":"node_not_found"}}' }],
-    ['a load balancer says 404', 600, { status: 404, body: '<h1>404 Not Found</h1>' }],
+    ['something other than the node responds with 404', 600, { status: 404, body: '{"error":{"code":"node_not_found"}}' }],
+    ['a load balancer responds with 404', 600, { status: 404, body: '<h1>404 Not Found</h1>' }],
   ])('not if %s: the node may have paid it', async (_, secondsAgo, reply) => {
     const left = leave(FILE, old(secondsAgo))
     ask = inOrder(reply)
@@ -229,7 +229,7 @@ describe('an old challenge is replaced', () => {
   ])('a minute after its expiry %s', async (_, secondsAgo, reply) => {
     leave(FILE, old(secondsAgo))
     ask = inOrder(reply)
-    // The seller's clock is that of the new invoice, and the other tests may have taken minutes.
+    // The new invoice shows the seller's clock, so it is made now: the tests before may have taken minutes.
     const offer = challengeOf(HASH, Math.floor(Date.now() / 1000))
     challenge = offer.challenge
     expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })
@@ -400,7 +400,7 @@ describe('a run that was assumed to be dead', () => {
     leave(FILE, more)
   }
 
-  test('while it asks the shop again does not replace the credential of the run that has taken over', async () => {
+  test('while it asks the shop again, does not replace the credential of the run that has taken over', async () => {
     leave(FILE, { timestamp: nowSeconds - 20_000 })
     const { reply } = shop
     shop.reply = (got) => {
@@ -414,7 +414,7 @@ describe('a run that was assumed to be dead', () => {
     expect([code, error().code]).toEqual([8, 'purchase_in_progress'])
   })
 
-  test('while it pays leaves the purchase of the other run in the file, and keeps its own elsewhere', async () => {
+  test('while it pays, leaves the purchase of the other run in the file, and keeps its own elsewhere', async () => {
     payInvoice = () => {
       replaced({ paymentHash: OTHER })
       return SENT
@@ -465,7 +465,7 @@ describe('a POST', () => {
     expect(await run(posts('--credential-file', `${STATE}/${HASH}.json`))).toMatchObject({ code: 0, stdout: GOODS })
   })
 
-  test('a GET is', async () => {
+  test('a GET is repeated after a 503', async () => {
     toCredential = inOrder({ status: 503 }, { body: GOODS })
     expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
   })
@@ -508,7 +508,7 @@ test('an invoice that expires before it is paid leaves no file', async () => {
     return { status: 402, headers: { 'www-authenticate': challengeOf(HASH, timestamp).challenge } }
   }
   ask = () => {
-    // The node takes its time.
+    // The node answers only after the invoice has expired.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Math.max(0, expiresAtMs - Date.now()) + 100)
     return NOT_FOUND
   }

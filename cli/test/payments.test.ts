@@ -111,7 +111,7 @@ test('C45, C48, D9: a delivery is held, released and confirmed; payments that we
     '--resource',
     resource,
   ]
-  // It stays unpaid, so none of the filters below may match it.
+  // This payment stays unpaid, so none of the filters below may match it.
   await eve.gets(create)
   const { id, challenge } = await eve.gets(create)
   const { credential } = await customerPays(challenge)

@@ -150,7 +150,7 @@ headers: { set: { authorization: "Bearer \${SET}" } }
 })
 
 describe('an upstream with TLS', () => {
-  /** Valid for one name, and for whoever trusts it. */
+  /** A self-signed certificate for one name. */
   function certificateFor(name: string): { key: Buffer; cert: Buffer; file: string } {
     const [key, file] = [inHome(`${name}.key`), inHome(`${name}.pem`)]
     const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`]
@@ -161,7 +161,7 @@ describe('an upstream with TLS', () => {
 
   test.each([
     ['that Node trusts is used', 'localhost', true, 200],
-    ['that nobody knows is 502', 'localhost', false, 502],
+    ['that Node does not trust is 502', 'localhost', false, 502],
     ['for another name is 502', 'elsewhere.example', true, 502],
   ])('C76: a certificate %s, and --check says so', async (_name, certified, isTrusted, status) => {
     const { file, ...certificate } = certificateFor(certified)
@@ -299,7 +299,7 @@ ${more}`)
     expect(payments).toEqual([])
   })
 
-  test('C76: a paid request that the upstream fails is one line, without the query; a free one is none', async () => {
+  test('C76: a paid request that fails at the upstream prints one line, without the query; a free one prints nothing', async () => {
     const { child, ended, line, url } = await started()
     const credential = await bought(url('/things/1'))
     handler = (_request, response) => void response.writeHead(500).end('broken')

@@ -191,7 +191,7 @@ describe('failures', () => {
     expect(sent()).toHaveLength(1)
   })
 
-  test.each(['> /dev/full', '> /dev/null', '>&-'])('a secret that nobody read is reported: %s', async (redirect) => {
+  test.each(['> /dev/full', '> /dev/null', '>&-'])('a secret that was not read is reported: %s', async (redirect) => {
     const created = await ada.run(['webhooks', 'create', URL], { redirect })
     const [{ id }] = (await ada.gets(['webhooks', 'list'])).webhooks
     const rotated = await ada.run(['webhooks', 'rotate', id], { redirect })

@@ -25,6 +25,6 @@ test('dashboard: opening folded payments keeps the filters of the log', async ()
     to: '201',
     cursor: '10',
   })
-  // What another filter has found is never shown for this one.
+  // Results of another filter are never shown for this one.
   expect(foldQuery({ keyId: 'key_2' }, row).queryKey).not.toEqual(query.queryKey)
 })

@@ -71,7 +71,7 @@ test('send: the payee is the key that signed the invoice', () => {
   expect(payeeOf('lnbcrt1')).toBeUndefined()
 })
 
-test('send: it is recognized what was pasted, and nothing is taken for an invoice that is none', () => {
+test('send: pasted text is recognized, and nothing but an invoice is taken for one', () => {
   const invoice = invoiceSignedBy(PRIVATE_KEY)
   const kindOf = (text: string): string => destinationIn(text).kind
   expect(kindOf(`  lightning:${invoice.toUpperCase()} `)).toBe('invoice')

@@ -38,7 +38,7 @@ test.each([
   const again = await send(name, 5_000, done)
   expect(new Set([first.key, over.key, again.key])).toEqual(new Set([first.key]))
   expect(other.key).not.toBe(first.key)
-  // Known now, so the next one is a new change.
+  // The outcome of the first change is known now, so the next request is a new change.
   expect(openAttempts(name).map(({ amountSat }) => amountSat)).toEqual([7_000])
   expect((await send(name, 5_000, done)).key).not.toBe(first.key)
 })

@@ -15,7 +15,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** In how many seconds the query asks again if it has this data; undefined if it does not. */
+/** In how many seconds the query asks again if it has this data; undefined if it does not ask again. */
 function asksAgainIn(query: { refetchInterval?: unknown }, data: unknown): number | undefined {
   const { refetchInterval } = query
   const ms = typeof refetchInterval === 'function' ? refetchInterval({ state: { data } } as Query) : refetchInterval
@@ -36,17 +36,17 @@ const held = { ...paid, delivery: 'held', heldUntil: NOW + 30 }
 test.each([
   ['an unpaid payment expires', open, 300],
   ['the hold of a delivery ends', held, 30],
-  ['nothing is left to happen by itself', { ...paid, delivery: 'done' }, undefined],
-  ['the money arrived but nobody came back', { ...open, settledAt: NOW - 9 }, undefined],
+  ['nothing more happens on its own', { ...paid, delivery: 'done' }, undefined],
+  ['the money arrived but the customer did not come back', { ...open, settledAt: NOW - 9 }, undefined],
   ['it has expired', { ...open, status: 'expired', expiresAt: NOW - 1 }, undefined],
   ['a hold has lapsed', { ...paid, heldUntil: NOW - 5 }, undefined],
-  ['our clock is ahead, and the service has not let it expire yet', { ...open, expiresAt: NOW - 60 }, 3],
+  ['the browser’s clock is ahead, and it has not expired at the service yet', { ...open, expiresAt: NOW - 60 }, 3],
 ])('dashboard: an open page of a payment is read again when its time comes: %s', (_name, payment, seconds) => {
   expect(asksAgainIn(paymentQuery('pay_1'), payment)).toBe(seconds)
   expect(asksAgainIn(paymentsQuery({}), { payments: [payment] })).toBe(seconds)
 })
 
-test('dashboard: an open list of payments is read again for the first of them, whatever the page and filter', () => {
+test('dashboard: an open list of payments is read again at the first of their deadlines, whatever the page and filter', () => {
   for (const filter of [{}, { state: 'unpaid' }, { state: 'delivering' }] as const)
     expect(asksAgainIn(paymentsQuery(filter), { payments: [paid, open, held] })).toBe(30)
   expect(asksAgainIn(paymentsQuery({}), { payments: [] })).toBeUndefined()

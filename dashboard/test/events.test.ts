@@ -23,7 +23,7 @@ test('dashboard: a payment costs no credit, so the ledger is not read again for 
   expect(old()).toEqual(['overview', 'nodes', 'payments'])
 })
 
-test('dashboard: a node that starts or stops, and whatever is logged, may change the credit', async () => {
+test('dashboard: a node that starts or stops, and anything that is logged, may change the credit', async () => {
   apply({ nodes: true, payments: false, activity: false })
   expect(old()).toEqual(['overview', 'nodes', 'credit'])
   await vi.runAllTimersAsync()
@@ -31,7 +31,7 @@ test('dashboard: a node that starts or stops, and whatever is logged, may change
   expect(old()).toContain('activity')
 })
 
-test('dashboard: payments appear in an open activity log, and many of them cause one reading', async () => {
+test('dashboard: payments appear in an open activity log, and many of them cause one request', async () => {
   const read = vi.spyOn(queryClient, 'invalidateQueries')
   for (let second = 0; second < 14; second++) {
     apply({ nodes: false, payments: true, activity: false })

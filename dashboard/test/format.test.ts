@@ -8,7 +8,7 @@ const YEAR = 31_557_600
 
 test.each([
   [47 * HOUR + 54 * 60, 'in 47 hours'],
-  // Just made, for 48 and 24 hours, 30 days, an hour and a minute.
+  // Periods that have just begun: 48 and 24 hours, 30 days, an hour and a minute.
   [47 * HOUR + 59 * 60, 'in 2 days'],
   [24 * HOUR - 3, 'in 24 hours'],
   [24 * HOUR - 299, 'in 24 hours'],
@@ -47,7 +47,7 @@ test('dashboard: no relative time names a day of the calendar', () => {
 })
 
 test.each([1, 59, 60, 61, 119, 4000, 2 * DAY + 5, 100 * DAY, 5 * MONTH, 3 * YEAR])(
-  'dashboard: what is said of %i s that are running out stays right until it is said again',
+  'dashboard: the text for %i s that are running out stays right until it is shown again',
   (left) => {
     const later = durationLasts(left)
     expect(later).toBeGreaterThan(0)

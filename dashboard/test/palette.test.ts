@@ -135,7 +135,7 @@ test('palette: every word must match somewhere, and a name beats another field',
   expect(rankOf('shop berlin', 'Shop')).toBeUndefined()
   expect(rankOf('shop node_1', 'Shop', ['node_1'])).toBeDefined()
   expect(rankOf('server 13', 'Server 47', ['key_d1x13k'])).toBeUndefined()
-  // Unless it is a word that says nothing about what is looked for.
+  // Except words such as “my” and “in”, which say nothing about what is searched for.
   expect(rankOf('my shop in berlin', 'Shop Berlin')).toBeDefined()
   expect(rankOf('my', 'My shop')).toBe(1)
   expect(rankOf('the', 'Shop')).toBeUndefined()

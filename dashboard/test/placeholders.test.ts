@@ -10,7 +10,7 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
 /** The exported query, up to the next one. */
 const QUERY = /export (?:const|function) (\w+Query)\b[\s\S]*?(?=\nexport |$)/g
 
-test('dashboard: what belongs to the selection before is marked as old wherever it is shown in the meantime', () => {
+test('dashboard: data of the previous selection is marked as old wherever it is shown in the meantime', () => {
   const keeping = files.flatMap(({ text }) =>
     [...text.matchAll(QUERY)].flatMap(([body, name = '']) => (body.includes('keepPreviousData') ? [name] : [])),
   )

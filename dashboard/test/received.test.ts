@@ -83,10 +83,10 @@ test.each([
 test.each([
   { zone: 'UTC', hours: 31 * 24, before: 30 * 24 },
   { zone: 'Asia/Kathmandu', hours: 31 * 24, before: 30 * 24 },
-  // The clocks change in October there, and in Adelaide they change the other way.
+  // The clocks change in October: back in Berlin, forward in Adelaide.
   { zone: 'Europe/Berlin', hours: 31 * 24 + 1, before: 30 * 24 },
   { zone: 'Australia/Adelaide', hours: 31 * 24 - 1, before: 30 * 24 },
-])('dashboard: a month is one of the calendar in $zone, with each of its days and nothing else', ({ zone, hours, before }) => {
+])('dashboard: a month is a calendar month in $zone, with each of its days and nothing else', ({ zone, hours, before }) => {
   process.env.TZ = zone
   const now = at('2026-11-15T21:40:00Z')
   const last = now - (now % QUARTER)
@@ -105,7 +105,7 @@ test.each([
   expect(totalOfMonthBefore(received, '2026-11', 0)).toBeUndefined()
 })
 
-test('dashboard: nothing is compared with a period in which there was not yet a node all the time', () => {
+test('dashboard: nothing is compared with a period that began before the first node', () => {
   process.env.TZ = 'UTC'
   const received = everyQuarter(at('2026-11-15T06:00:00Z'))
   const compared = (since: string) =>
@@ -122,7 +122,7 @@ test('dashboard: nothing is compared with a period in which there was not yet a 
 
 test('dashboard: the last twelve months can be chosen', () => {
   process.env.TZ = 'America/Los_Angeles'
-  // The evening of 31 December there.
+  // The evening of 31 December in Los Angeles.
   const months = lastMonths(at('2027-01-01T05:00:00Z'))
   expect([months.length, months[0], months[11]]).toEqual([12, '2026-12', '2026-01'])
   expect(monthName('2026-12')).toBe('December 2026')
@@ -133,9 +133,9 @@ test('dashboard: the last twelve months can be chosen', () => {
   ])
 })
 
-test('dashboard: “more” and “less” are true although nobody knows how much of a quarter hour was before the same time', () => {
+test('dashboard: “more” and “less” are true although it is unknown how much of a quarter hour was received before the same time of day', () => {
   process.env.TZ = 'UTC'
-  // Seven minutes into a quarter hour. On the day before, 100 sat were received in that one, and 93 sat earlier.
+  // Seven minutes into a quarter hour. On the day before, 100 sat were received in the same quarter hour, and 93 sat earlier.
   const received = {
     unlistedNodes: 0,
     now: at('2026-11-15T21:37:00Z'),

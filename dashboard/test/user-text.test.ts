@@ -14,7 +14,7 @@ const source = fileURLToPath(new URL('../src', import.meta.url))
 /** Fields of the API, and local names for them, that hold what somebody wrote. */
 const WRITTEN = /^(name|description|reason|email|emails|(node|key|account|actor|target|webhook)Name|search)$/
 
-/** Names that we chose: of menus, groups of results, secrets, scopes, steps, periods and fields. In the last one, it is an element already. */
+/** Names that we chose: of menus, groups of results, secrets, scopes, steps, periods and fields. In `row.tsx`, `name` is an element already. */
 const OURS = new Set([
   'components/dialogs/secrets-dialog.tsx: name',
   'components/layout/navigation.tsx: name',
@@ -54,7 +54,7 @@ function renderedNames(node: Node | null): string[] {
     case 'TemplateLiteral':
       return node.expressions.flatMap(renderedNames)
     case 'CallExpression':
-      // Not the functions that return elements, whose own expressions are looked at.
+      // Functions that return elements are left out, because their own expressions are checked.
       return /^(map|flatMap)$/.test(node.callee.property?.name ?? '')
         ? []
         : [
@@ -74,7 +74,7 @@ function* unguarded(node: Node, isGuarded = false): Generator<string> {
   for (const value of Object.values(node)) {
     for (const child of Array.isArray(value) ? value : [value]) {
       if (typeof child?.type !== 'string') continue
-      // Attributes are looked at where they become elements: in the component that gets them.
+      // Attributes are checked where they become elements: in the component that gets them.
       if (child.type === 'JSXExpressionContainer' && /^JSX(Element|Fragment)$/.test(node.type) && !guarded)
         yield* renderedNames(child.expression).filter((name) => WRITTEN.test(name))
       yield* unguarded(child, guarded)
@@ -88,7 +88,7 @@ function findings(path: string, text: string): string[] {
   return [...unguarded(program as unknown as Node)].map((name) => `${path}: ${name}`)
 }
 
-test('dashboard: whatever a person wrote is isolated, so that it cannot turn the text around it', () => {
+test('dashboard: whatever a person wrote is isolated, so that it cannot reorder the text around it', () => {
   const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.tsx'))
   expect(files.length).toBeGreaterThan(80)
   const found = files.flatMap((path) => findings(relative(source, join(source, path)), readFileSync(join(source, path), 'utf8')))

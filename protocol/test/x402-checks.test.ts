@@ -215,7 +215,7 @@ test('C62: the signature is verified over every byte of an invoice', () => {
   expect(signatureOf(invoiceWith({ payee: NODE_KEY }))?.payee).toBe(NODE_KEY)
   for (const key of ['', 'x', `02${'ff'.repeat(32)}`]) expect(isSignedBy(SPEC_INVOICE, key)).toBe(false)
   for (const text of ['', 'lnbc', 'lnbc1garbage', 'x'.repeat(5_000)]) expect(isSignedBy(text, NODE_KEY)).toBe(false)
-  // A field that nobody reads is signed as well.
+  // A field that is never read is signed as well.
   expect(isSignedBy(withFields([2, 0, 1, 0]), NODE_KEY)).toBe(false)
 })
 

@@ -28,7 +28,7 @@ describe('the hub’s wallet and faucet', () => {
     expect((await payee.state()).balanceMsat).toBe(before + 250_000)
   })
 
-  test('security 23: a named payer gets the result again, even from the next hub; no one else gets the preimage', async () => {
+  test('security 23: a named payer gets the result again, even after a restart of the hub; no one else gets the preimage', async () => {
     const invoice = await payee.invoice({ amountSat: 250 })
     const before = (await payee.state()).balanceMsat
     const payAs = (payer?: string) => hub.post('/pay', { invoice: invoice.serialized, ...(payer === undefined ? {} : { payer }) })
@@ -98,14 +98,14 @@ describe('the hub’s wallet and faucet', () => {
 })
 
 describe('the hub’s two tokens', () => {
-  test('a node’s token joins and relays, and does nothing else', async () => {
+  test('a node’s token can join and relay, and nothing else', async () => {
     for (const path of ['/pay', `/nodes/${payee.nodeId}/fund`, `/nodes/${payee.nodeId}/crash`]) {
       expect((await hub.post(path, {}, hub.nodeToken)).status).toBe(401)
     }
     expect((await hub.get('/nodes', hub.nodeToken)).status).toBe(401)
   })
 
-  test('the control token does not join', async () => {
+  test('the control token cannot join', async () => {
     expect((await hub.post('/register', { nodeId: payee.nodeId, controlPort: 1, controlToken: 'x' })).status).toBe(401)
   })
 

@@ -42,7 +42,7 @@ test.each(FOUND_SHOPS)('C77: in %s, the documents are free, for everyone, for fi
     const preflight = await fetch(url(path), { method: 'OPTIONS' })
     expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
     expect((await fetch(url(path), { method: 'POST' })).status).toBe(404)
-    // Nothing of a request is in a document.
+    // A document contains nothing from the request.
     expect(await withHost(url(path), 'evil.example')).toBe(body)
   }
   // Only the paywall has asked for a payment.

@@ -9,7 +9,7 @@ import { checkOptions, isL402Reusable } from '../src/paywall/options.ts'
 import { type Terms, termsOf } from '../src/paywall/terms.ts'
 import type { RedeemedPayment } from '../src/types.ts'
 
-/** Nothing listens there. */
+/** Nothing listens at this address. */
 const NOWHERE = 'http://127.0.0.1:2'
 
 test.each([

@@ -84,7 +84,7 @@ describe('selling 3: a request behind another one on the same connection', () =>
     [true, 'undelivered'],
     [false, 'delivered'],
   ])(
-    'one who disconnects while it waits, with releaseOnDisconnect: %s: %s, once the handler has finished',
+    'a customer who disconnects while the request waits, with releaseOnDisconnect: %s: %s, once the handler has finished',
     async (releaseOnDisconnect, outcome) => {
       const [begun, left, done] = [gate(), gate(), gate()]
       const charge = paywall({ ...market.terms, releaseOnDisconnect })
@@ -168,7 +168,7 @@ describe('selling 3: HTTP/2', () => {
   )
 
   const BREAKING: [string, (session: ClientHttp2Session, socket: Socket) => unknown][] = [
-    ['says goodbye with an error', (session) => session.goaway(constants.NGHTTP2_INTERNAL_ERROR)],
+    ['sends GOAWAY with an error', (session) => session.goaway(constants.NGHTTP2_INTERNAL_ERROR)],
     // A frame of PUSH_PROMISE, which a customer may not send.
     ['sends a malformed frame', (_session, socket) => socket.write(Buffer.from([0, 0, 4, 5, 4, 0, 0, 0, 1, 0, 0, 0, 2]))],
     ['resets the connection', (_session, socket) => socket.resetAndDestroy()],

@@ -136,7 +136,7 @@ describe('a payment for something else', () => {
     expect((await present(app.url('/jokes/1?words=5'), short)).status).toBe(200)
   })
 
-  test('of another account: is refused without revealing anything about it', async () => {
+  test('of another account is refused without revealing anything about it', async () => {
     const stranger = await Market.on(market.server)
     const theirs = await open(stranger.terms)
     const answer = await present(url, await stranger.buy(theirs.url('/jokes/1')))

@@ -61,7 +61,7 @@ describe('C89: the documentation site', () => {
     expect(llms).toContain('(/docs/quickstart.md)')
   })
 
-  test('C89: a page has one h1, a title and a description of its own, and ids that occur once', () => {
+  test('C89: a page has one h1, its own title and description, and ids that occur once', () => {
     const titles = [...html.values()].map((text) => /<title>([^<]+)<\/title>/.exec(text)?.[1])
     expect(titles.filter((title, at) => title === undefined || titles.indexOf(title) !== at)).toEqual([])
     for (const [url, text] of html) {
@@ -78,7 +78,7 @@ describe('C89: the documentation site', () => {
     }
   })
 
-  test('C89: raw HTML in a page is shown as text, and a link to a script is none', () => {
+  test('C89: raw HTML in a page is shown as text, and a link to a script is not a link', () => {
     const page = render('# A\n\n<script>alert(1)</script> [x](javascript:alert(1))\n', { from: 'docs/a.md', places: new Map() })
     expect(page.html).not.toMatch(/<script|href="javascript/)
   })

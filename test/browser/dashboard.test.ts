@@ -111,7 +111,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
       page.getByRole('region', { name: /^Your server redeems/ }),
       'An L402 credential may be redeemed more than once.',
     )
-    // It is still there when the person comes back.
+    // The result is still there when the person comes back.
     await page.getByRole('tab', { name: 'Payments' }).click()
     await page.getByRole('row', { name: /One report/ }).waitFor()
     await page.getByRole('tab', { name: 'Try it' }).click()

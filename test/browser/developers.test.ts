@@ -18,7 +18,7 @@ inBrowser('the page of API keys and the log of requests', () => {
     server = await startDashboard()
   })
 
-  test('dashboard: C84, C85: a key is created with an end, used, rotated and edited, and its requests are listed', async () => {
+  test('dashboard: C84, C85: a key is created with an expiry, used, rotated and edited, and its requests are listed', async () => {
     const person = await newPerson(server)
     const { page } = person
     for (let index = 0; index < 8; index++)

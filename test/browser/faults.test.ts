@@ -40,7 +40,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     const { page } = person
     await person.open('nodes?create=true')
     const create = dialog(page, 'Create a node').getByRole('button', { name: 'Create', exact: true })
-    // In one tick, before the page can show that the first one is pending.
+    // All in one tick, before the page can show that the first click is pending.
     await create.evaluate((button: any) => {
       button.click()
       button.click()
@@ -223,7 +223,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await untilText(page.getByTestId('balance'), balance)
 
     await page.getByRole('tab', { name: 'Settings' }).click()
-    // It asks first, because customers can no longer pay.
+    // The page asks first, because customers can no longer pay.
     await page.getByRole('button', { name: 'Stop…' }).click()
     const asking = dialog(page, 'Stop funded?')
     await untilText(asking, 'Customers cannot pay this node until you start it again.')

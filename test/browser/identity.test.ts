@@ -3,12 +3,12 @@ import type { Server } from '../../server/test/support/server.ts'
 import { inBrowser, newPerson, type Person, startDashboard } from './harness.ts'
 import { payCharge, untilLoaded } from './pages.ts'
 
-/** Turns the rest of its line, unless it is isolated. */
+/** A right-to-left name, which reorders the rest of its line unless it is isolated. */
 const HOSTILE = 'متجر <b>18'
 /** A4 without margins, at 96 pixels per inch. */
 const PAPER = { width: 673, height: 1_000 }
 
-/** Text with a hostile name in an element that lets it turn the text around it. */
+/** Text with a hostile name in an element that does not isolate it. */
 const UNISOLATED = `(() => {
   const found = []
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)

@@ -58,7 +58,7 @@ const CRAMPED = `[...document.querySelectorAll('main *')].filter((element) => {
   return text.length > 6 && width < 60 && height > 50
 }).map((element) => element.tagName + '.' + element.className + ' ' + Math.round(element.getBoundingClientRect().width) + ' px: ' + element.textContent.slice(0, 40))`
 
-/** Answers arrive one after another, each route's always at the same time, as they do at random on a slow connection. */
+/** A delay for each route, always the same, so that answers arrive one after another, as on a slow connection. */
 const latenessMs = (path: string): number => ([...path].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 10) * 100
 
 inBrowser('how the dashboard looks and loads', () => {
@@ -267,7 +267,7 @@ inBrowser('how the dashboard looks and loads', () => {
     await expect
       .poll(() => box.getByLabel('Name').evaluate((field: any) => field === field.ownerDocument.activeElement))
       .toBe(true)
-    // It traps the focus until it is closed.
+    // The dialog traps the focus until it is closed.
     for (let press = 0; press < 12; press++) await page.keyboard.press('Tab')
     expect(await box.evaluate((element: any) => element.contains(element.ownerDocument.activeElement))).toBe(true)
     await page.keyboard.press('Escape')

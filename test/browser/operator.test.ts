@@ -19,7 +19,7 @@ inBrowser('the operator’s pages', () => {
     return page
   }
 
-  test('C86: where no node is deleted or needs attention, the picture does not ask to create one', async () => {
+  test('C86: where no node is deleted or needs attention, the picture does not suggest creating one', async () => {
     const page = await enterAsOperator()
     const nobody = await newPerson(server)
     await nobody.open('nodes')
@@ -65,7 +65,7 @@ inBrowser('the operator’s pages', () => {
     const copy = giving.getByRole('button', { name: /^Copy/ })
     expect([await copy.count(), await copy.getAttribute('data-variant')]).toEqual([1, 'filled'])
     await giving.getByRole('button', { name: 'Done' }).click()
-    // It works, in another browser, for Ann.
+    // The link signs Ann in, in another browser.
     const elsewhere = await (await newContext()).newPage()
     await elsewhere.goto(link)
     await elsewhere.getByText(ann.email).first().waitFor()
@@ -153,7 +153,7 @@ inBrowser('the operator’s pages', () => {
     }
   })
 
-  test('C86: if the address got an account since, whoever opens the invitation is told to sign in, not to use another', async () => {
+  test('C86: if the address got an account since, the invitation says to sign in, not to use another address', async () => {
     const email = 'twice.invited@example.com'
     const invite = async (): Promise<string> => (await server.operator('POST', '/invitations', { json: { email } })).json().url
     const links = [await invite(), await invite(), await invite()]

@@ -66,7 +66,7 @@ inBrowser('the overview and nodes', () => {
   test('what a node earned in a month is on its page, with the payments behind it, also while it is stopped', async () => {
     const earner = await newPerson(server, { timezoneId: 'America/Los_Angeles' })
     const { node } = await earner.createReady({ name: 'earner' })
-    // On the first of a month, it is still another month there.
+    // On the first of a month, it may still be the previous month in Los Angeles.
     const now = new Date(new Date().toLocaleString('en-US', { timeZone: 'America/Los_Angeles' }))
     const months = [1, 2].map((ago) => new Date(now.getFullYear(), now.getMonth() - ago, 15, 20))
     for (const [place, paidAt] of months.entries()) {
@@ -77,7 +77,7 @@ inBrowser('the overview and nodes', () => {
       await server.sql()`
         UPDATE gateway_payments SET id = ${createdThen}, ask_at = NULL, created_at = ${paidAt}, settled_at = ${paidAt} WHERE id = ${id}`
     }
-    // On the last day of the month before: earlier ones cannot be chosen, and later ones are compared with a whole month.
+    // The node was created just before the two months, so earlier ones cannot be chosen, and the later is compared with a whole month.
     const createdAt = new Date(now.getFullYear(), now.getMonth() - 2, 0)
     await server.sql()`UPDATE nodes SET created_at = ${createdAt} WHERE id = ${node.id}`
     await earner.want(200, 'POST', `/nodes/${node.id}/stop`, { json: {} })

@@ -42,7 +42,7 @@ export async function furnish(person: Person): Promise<Furnished> {
   return { nodeId, stoppedId: idle.node.id, paymentId: id, openId: open.id, webhookId: webhook.id }
 }
 
-/** In the person's browser, besides their own session. */
+/** Signs in as the operator in the person's browser, which keeps the person's own session. */
 async function signInAsOperator({ server, origin, context }: Person): Promise<void> {
   const json = { token: server.operatorToken }
   const { headers } = await server.send('POST', '/dashboard/api/operator/session', { headers: { origin }, json })
@@ -189,7 +189,7 @@ export async function visitAll(
   look: (page: Page, path: string) => Promise<void>,
 ): Promise<void> {
   for (const path of paths) {
-    // Two scenes of one page differ only in the fragment, which would not load it anew: the dialog of the first would still be open.
+    // Two scenes of one page differ only in the fragment, which would not load the page again: the dialog of the first would still be open.
     await person.page.goto('about:blank')
     const page = await person.open(path)
     await untilLoaded(page)

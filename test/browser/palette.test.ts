@@ -50,7 +50,7 @@ inBrowser('the command palette and the keys', () => {
     await heading(page, 'Developers').waitFor()
     await expect.poll(() => hasFocus(heading(page, 'Developers'))).toBe(true)
 
-    // In a field, a letter is a letter; elsewhere it goes to a page.
+    // In a field, letters are typed; elsewhere, they open pages.
     await page.keyboard.press('Control+k')
     await field.fill('create api')
     await page.keyboard.press('Enter')
@@ -76,7 +76,7 @@ inBrowser('the command palette and the keys', () => {
     for (const key of ['?', 'g', 'n']) await page.keyboard.press(key)
     expect(await page.getByRole('dialog').count()).toBe(0)
     expect(page.url()).toMatch(/settings$/)
-    // The palette stays, because it needs a modifier.
+    // The shortcut of the palette stays, because it needs a modifier.
     await page.keyboard.press('Control+k')
     await dialog(page, 'Search or jump to').waitFor()
   })

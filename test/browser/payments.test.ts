@@ -9,7 +9,7 @@ inBrowser('payments in the dashboard', () => {
     server = await startDashboard({ NODE_PRICE_SAT_PER_DAY: '0' })
   })
 
-  test('dashboard: who paid this week and got nothing, with the keyboard, and the filters stay after Back', async () => {
+  test('dashboard: customers who paid this week and got nothing are found with the keyboard, and the filters stay after Back', async () => {
     const person = await newPerson(server)
     const { page } = person
     const { node } = await person.createReady({ name: 'Shop' })
@@ -69,7 +69,7 @@ inBrowser('payments in the dashboard', () => {
     await expect.poll(() => rows.allInnerTexts()).toEqual(['Green tea'])
     expect([await search.inputValue(), await page.getByLabel('Node', { exact: true }).inputValue()]).toEqual(['', node.id])
 
-    // Already filtered by it.
+    // The list is already filtered by this node.
     await search.fill('Shop 17')
     await page.getByText('No payments match these filters.').waitFor()
     expect(await filters.getByText('is a node').count()).toBe(0)

@@ -105,7 +105,7 @@ inBrowser('secrets are shown once', () => {
     for (const place of seen) expect(all.filter((secret) => place.includes(secret))).toEqual([])
   })
 
-  test('after a forced reload they are gone for good', async () => {
+  test('after a forced reload, a node’s credentials are gone for good', async () => {
     const person = await newPerson(server)
     const { page, context } = person
     const answers = recordAnswers(context)
@@ -220,7 +220,7 @@ inBrowser('secrets are shown once', () => {
     await untilText(second.getByText('Sent ✓'), '1 500 sat')
     expect(await second.getByLabel('Invoice').inputValue()).toBe('')
     expect(await second.getByRole('button', { name: 'Send…' }).isDisabled()).toBe(true)
-    // A second time, nothing is sent, and it does not say so.
+    // The second time, nothing is sent, and the page does not claim that it was.
     await second.getByLabel('Invoice').fill(asked)
     await second.getByRole('button', { name: 'Send…' }).click()
     await sure.getByRole('button', { name: 'Send now' }).click()

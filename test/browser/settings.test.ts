@@ -35,7 +35,7 @@ inBrowser('the settings page', () => {
     expect(codes).toHaveLength(10)
     await closeSecrets(stored)
     await untilText(section, '10 of 10 recovery codes left')
-    // Amounts and dates are a matter of the browser.
+    // How amounts and dates are shown is a setting of the browser.
     const display = page.getByRole('region', { name: 'Display' })
     await display.getByText('BTC', { exact: true }).click()
     await untilText(display, '0.00123456 BTC')

@@ -200,7 +200,7 @@ inBrowser('signing in to the dashboard', () => {
   })
 
   test.each(['before the page knows that the session is over', 'when the page knows that the session is over'])(
-    'dashboard: whoever signs out and opens another page %s is not told that the session ended',
+    'dashboard: a person who signs out and opens another page %s is not told that the session ended',
     async (when) => {
       const person = await newPerson(server)
       const { page } = person
@@ -218,7 +218,7 @@ inBrowser('signing in to the dashboard', () => {
         })
       await hold('**/auth/sign-out')
       if (when.startsWith('before')) await hold('**/dashboard/api/me')
-      // The page asks for something by itself as soon as its event stream has ended.
+      // The page sends a request on its own as soon as its event stream has ended.
       const refused = page.waitForResponse((response) => response.status() === 401)
       const known = when.startsWith('when') && page.waitForResponse('**/dashboard/api/me')
       await page.getByRole('button', { name: 'Sign out', exact: true }).click()

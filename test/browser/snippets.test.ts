@@ -152,7 +152,7 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     const { node } = await person.createReady()
     await person.open('developers')
     await page.getByRole('tab', { name: 'TypeScript' }).click()
-    // Until the README no longer says the same.
+    // The page and the README must both say so until the packages are published.
     expect(readFileSync(join(ROOT, 'README.md'), 'utf8')).toContain('The packages are not published yet.')
     await page.getByText('The SDK is not published yet').waitFor()
     await expect.poll(() => snippet(page, 'A server that charges')).toContain(node.id)

@@ -120,7 +120,7 @@ inBrowser('what the dashboard says', () => {
     const sql = server.sql()
     await sql`UPDATE gateway_payments SET expires_at = now() + interval '10 seconds' WHERE id = ${id}`
     await sql.end()
-    // No event tells these pages. Each is read again when the time comes, which a marker in the page would not survive.
+    // These pages get no event about it. Each fetches its data again when the time comes. The marker shows that it was not reloaded.
     const list = await enter(person)
     await Promise.all([person.open(`gateway/payments/${id}`), list.open('gateway?state=unpaid')])
     await page.evaluate('window.mark = 1')
@@ -193,7 +193,7 @@ inBrowser('what the dashboard says', () => {
     await page.getByRole('row', { name: /sold/ }).click()
     await heading(page, '5 sat · sold Delivered').waitFor()
 
-    // What was given back was redeemed before, and an open page shows that a hold has ended.
+    // A released payment is shown as redeemed before, and an open page shows that a hold has ended.
     const details = page.getByRole('region', { name: 'Timeline' })
     const owner = await person.owner()
     await owner.want(200, 'POST', `/gateway/payments/${sold.id}/release`, { json: { requestId: 'one' } })
@@ -274,7 +274,7 @@ inBrowser('what the dashboard says', () => {
     await log.getByText('Signed up').waitFor({ state: 'detached' })
     const story = /^Today API key Old till was revoked by you .* API key Old till was created by you/
     await untilText(log, story)
-    // Searching for it leads there too.
+    // Searching for the key leads to the same log.
     await person.open('credit')
     await heading(page, 'Credit').waitFor()
     await page.keyboard.press('Control+k')

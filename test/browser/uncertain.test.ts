@@ -97,7 +97,7 @@ inBrowser('when the page does not learn what became of a change', () => {
     expect((await person.want(200, 'GET', '/nodes')).nodes).toHaveLength(1)
   })
 
-  test('C10: a key whose value was lost on the way is to be revoked', async () => {
+  test('C10: if the value of a new key was lost on the way, the page says to revoke the key', async () => {
     const person = await newPerson(server)
     const { page } = person
     await disturb(page, '/keys', tooSlow)

@@ -114,7 +114,7 @@ describe('two offers in one 402', () => {
 })
 
 describe('a merchant that cannot check a credential right now', () => {
-  test('MPP §8: is paid three times for nothing if it responds with 402', async () => {
+  test('MPP §8: is paid three times and delivers nothing if it responds with 402', async () => {
     const trade = await market.trade(() => client().fetch(market.url('/mpp?deaf=402')))
     expect([trade.result.status, trade.spentSat, trade.visits.length]).toEqual([402, 3 * COST_SAT, 3])
   })

@@ -37,7 +37,7 @@ function mppxBuyer(): Buyer {
     authorization = headers.get('authorization') ?? authorization
     const answer = await fetch(input, init)
     // mppx copies a 402 and reads neither copy. If a copy has been garbage-collected when the request is aborted, Node's fetch rejects a
-    // promise that nobody can catch.
+    // promise that no code can catch.
     return answer.status === 402 ? new Response(await answer.text(), answer) : answer
   }
   const lightning = lightningOf((invoice) => market.wallet.payInvoice({ invoice }))

@@ -100,7 +100,7 @@ describe.skipIf(reason !== undefined)('the chart on a real cluster', () => {
     expect([delivered.status, await delivered.text()]).toEqual([200, 'a joke'])
     expect((await visit({ authorization })).status).toBe(402)
   }
-  /** Through the service, with the password that its owner has. */
+  /** The balance of the node, read through the service with its owner's password. */
   const balance = async (): Promise<number> => {
     const headers = { authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` }
     const answer = await eventually(async () => {

@@ -11,7 +11,7 @@ const withCredential =
 
 type Planted = [id: string | string[], fault: string, faults: Faults]
 
-/** A payee that is no key: tag 19, a length of 53 words, zeros. */
+/** A payee that is not a key: tag 19, a length of 53 words, zeros. */
 const NO_KEY = [19, 1, 21, ...Array<number>(53).fill(0)]
 
 const IN_INVOICES: Planted[] = [

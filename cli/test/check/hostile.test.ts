@@ -7,7 +7,7 @@ import { sanitize } from '../../src/terminal.ts'
 import { home, inTerminal, onTerminal, run } from '../harness.ts'
 import { Shop, withOrder } from './shop.ts'
 
-/** Servers that are not sellers, and sellers that are not friends. */
+/** Servers that are not sellers, and hostile sellers. */
 
 async function serving(listener: RequestListener): Promise<string> {
   const server = createServer(listener)
@@ -23,7 +23,7 @@ async function serving(listener: RequestListener): Promise<string> {
 const sells = (method: string) => ({ [method]: { 'x-payment-info': { offers: [{ method: 'lightning', amount: '25' }] } } })
 
 describe('there is nothing to check', () => {
-  test('nobody listens: exit 3', async () => {
+  test('nothing listens: exit 3', async () => {
     const ended = await run(['check', NOWHERE])
     expect([ended.code, ended.stdout, ended.error().code]).toEqual([3, '', 'connection_failed'])
   })
@@ -61,7 +61,7 @@ describe('there is nothing to check', () => {
   })
 })
 
-describe('a seller that is not a friend', () => {
+describe('a hostile seller', () => {
   test('sends an endless body: the check reads only its beginning', async () => {
     const chunk = Buffer.alloc(1_048_576, 32)
     const url = await serving((request, response) => {
@@ -85,7 +85,7 @@ describe('a seller that is not a friend', () => {
       if (request.url === '/openapi.json') response.end(JSON.stringify({ paths }))
       else if (/^\/\d$/.test(request.url ?? '')) {
         response.writeHead(402, { 'content-length': '1000' }).write('wait')
-        // After these four bytes, nothing comes from the first; the others hang up.
+        // After these four bytes, the first path sends nothing more, and the others close the connection.
         if (request.url !== '/0') setTimeout(() => request.socket.destroy(), 100)
       } else response.writeHead(404).end()
     })
@@ -95,7 +95,7 @@ describe('a seller that is not a friend', () => {
     expect(skipped).toHaveLength(7)
   })
 
-  test('also has a free stream without an end: that is no fault', async () => {
+  test('also has a free stream without an end: that is not a fault', async () => {
     const shop = await Shop.open({
       openapi: (one) => ({ ...one, paths: { ...one.paths, '/stream': { get: {} } } }),
       serve: ({ url }) => (url === '/stream' ? { status: 200, body: 'data: 1\n\n', isEndless: true } : undefined),

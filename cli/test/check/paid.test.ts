@@ -114,7 +114,7 @@ test('an honest shop delivers once: no findings, exit 0, and no credential in th
   for (const credential of credentials) expect(output).not.toContain(credential.replace(/^\w+ /, ''))
 })
 
-test('an L402 credential that can be reused is no fault', async () => {
+test('an L402 credential that can be reused is not a fault', async () => {
   const { code, ids, purchases } = await bought(honest, 'l402')
   expect({ code, ids, purchases }).toEqual({
     code: 9,

@@ -36,7 +36,7 @@ export type Faults = {
   headers?: (headers: Record<string, string | string[]>) => Record<string, string | string[]>
   openapi?: (document: Json) => unknown
   l402Json?: (document: Json) => unknown
-  /** Instead of the shop, unless it returns undefined. */
+  /** Responds instead of the shop, unless it returns undefined. */
   serve?: (request: IncomingMessage, shop: Shop) => Reply | undefined
 }
 
@@ -44,7 +44,7 @@ export const PRICE_SAT = 25
 const EXPIRY_SECONDS = 300
 const DESCRIPTION = 'A report'
 const PRIVATE_KEY = '1'.padStart(64, '0')
-/** Of the private keys 1 and 2. */
+/** The public keys of the private keys 1 and 2. */
 export const NODE_KEY = '0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798'
 export const OTHER_KEY = '02c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5'
 const MAINNET = 'lnbtc:000000000019d6689c085ae165831e93'
@@ -211,7 +211,7 @@ function invoiceOf({
   return bolt11.sign(bolt11.encode({ network, timestamp, tags, ...amount } as any, false), privateKey).paymentRequest ?? ''
 }
 
-/** For `openapi`. */
+/** Advertises POST /order too, as a value of the fault `openapi`. */
 export const withOrder = (document: Json): Json => ({
   ...document,
   paths: { ...document.paths, '/order': { post: document.paths['/report'].get } },

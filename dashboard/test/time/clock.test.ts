@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('dashboard: the first time on a page is not shown as the future, although no page before it showed one for a while', () => {
+test('dashboard: the first time on a page is not shown as the future, even if no page has shown a time for a while', () => {
   const stop = watchClock(() => {})
   vi.advanceTimersByTime(2_000)
   stop()
@@ -19,7 +19,7 @@ test('dashboard: the first time on a page is not shown as the future, although n
   expect(relative(START + 52, currentSecond())).toBe('just now')
 })
 
-test('dashboard: everyone who watches the clock is told every second, and nothing runs when no one does', () => {
+test('dashboard: everything that watches the clock is called every second, and nothing runs when nothing watches it', () => {
   const [one, other] = [vi.fn(), vi.fn()]
   const stops = [watchClock(one), watchClock(other)]
   expect(vi.getTimerCount()).toBe(1)

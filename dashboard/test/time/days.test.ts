@@ -19,7 +19,7 @@ async function daysIn(timeZone: string): Promise<typeof import('../../src/text/d
   return import('../../src/text/days.ts')
 }
 
-test('dashboard: an entry stands below the day of the viewer, not below that of UTC', async () => {
+test('dashboard: an entry is listed under the day of the viewer, not under that of UTC', async () => {
   const west = await daysIn('America/Los_Angeles')
   expect(west.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toMatch(/^Saturday,? 14 November 2026$/)
   expect([west.dayName(SUNDAY_2, SUNDAY_2), west.dayName(SUNDAY_2, SUNDAY_2 + 8 * 3_600)]).toEqual(['Today', 'Yesterday'])
@@ -59,7 +59,7 @@ test.each([
   expect(hourStartMinute()).toBe(minute)
 })
 
-test('dashboard: what is no date is not sent to the server', () => {
+test('dashboard: an invalid date is not sent to the server', () => {
   expect(['', 'x', '2026-13-01', '2026-1-1', '1900-01-01', undefined].map((value) => dateField(value))).toEqual(
     Array.from({ length: 6 }),
   )

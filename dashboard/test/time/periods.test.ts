@@ -9,7 +9,7 @@ const at = (text: string): number => Date.parse(text) / 1000
 
 test('dashboard: periods begin and end at midnight in the viewer’s time zone, also when the clock changes', () => {
   process.env.TZ = 'America/Los_Angeles'
-  // Sunday evening there, and Monday in UTC.
+  // Sunday evening in Los Angeles, and Monday in UTC.
   const now = new Date('2026-11-16T03:00:00Z')
   expect(rangeOf('today', {}, now)).toEqual({ from: at('2026-11-15T00:00:00-08:00') })
   expect(rangeOf('week', {}, now)).toEqual({ from: at('2026-11-09T00:00:00-08:00') })
@@ -32,7 +32,7 @@ test('dashboard: “last month” says which one, in the viewer’s time zone', 
 
 test('dashboard: this month and the last one go by their names, others by dates, with the same payments', () => {
   process.env.TZ = 'America/Los_Angeles'
-  // Still October there.
+  // Still October in Los Angeles.
   const now = new Date('2026-11-01T03:00:00Z')
   const period = (month: string) => periodOfMonth(month, at('2026-11-01T03:00:00Z'))
   expect(period('2026-10')).toEqual({ period: 'month' })

@@ -19,7 +19,7 @@ export const primitives: Primitives = {
   },
 }
 
-/** Verifies a credential as the gateway does. */
+/** Verifies an MPP credential as the gateway does. */
 export function mppRefusal(
   text: string,
   issued: { challenge: string; paymentHash: Uint8Array; amountSat: number },
@@ -30,7 +30,7 @@ export function mppRefusal(
   return claim instanceof Refusal ? claim : judgeMpp(primitives, claim, issued)
 }
 
-/** The same for L402. */
+/** Verifies an L402 credential as the gateway does. */
 export function l402Refusal(
   text: string,
   issued: { paymentId: string; paymentHash: Uint8Array; tokenId: Uint8Array },

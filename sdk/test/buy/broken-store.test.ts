@@ -37,7 +37,7 @@ describe('broken after the payment', () => {
     expect(seller.paid).toHaveLength(2)
   })
 
-  test('what was not delivered is presented by the next call and not paid again, even if the wallet cannot be asked', async () => {
+  test('a purchase that was not delivered is presented by the next call and not paid again, even if the wallet cannot be asked', async () => {
     const pay = seller.buyer({ store, wallet: paysThenBreaks })
     seller.goods = () => 'cut'
     const init = { method: 'POST' }
@@ -54,7 +54,7 @@ describe('broken after the payment', () => {
     const [one, other] = [seller.buyer({ store, wallet: paysThenBreaks }), seller.buyer({ store })]
     expect(await outcomeOf(one.fetch(seller.url))).toBe('Sunny')
     isBroken = () => false
-    // It does not know the preimage, and the wallet cannot be asked.
+    // The other buyer does not know the preimage, and the wallet cannot be asked.
     expect(await outcomeOf(other.fetch(seller.url))).toEqual(['payment_unknown', 'unknown'])
   })
 })

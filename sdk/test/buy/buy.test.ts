@@ -100,7 +100,7 @@ describe('a credential stays with its server', () => {
     const other = await WeatherShop.open()
     await other.renew()
     const [here, there] = [shop.url(`/away?to=${encodeURIComponent(other.url('/mpp'))}`), other]
-    // Sandbox nodes of another service cannot be reached, so this one is too expensive to pay.
+    // Sandbox nodes of another service cannot be reached, so the price limit stops this purchase before it is paid.
     const error = await caught(newBuyer({ maxSatPerRequest: 1 }).fetch(here, { headers: { 'x-secret': 'mine' } }))
     expect(error).toMatchObject({ code: 'too_expensive' })
     expect(there.visits.map(({ headers }) => headers['x-secret'])).toEqual([undefined])
@@ -146,7 +146,7 @@ describe('limits', () => {
     const { earned } = await shop.moved()
     expect(earned / PRICE).toBe(8 - refused.length)
     expect(earned).toBeLessThanOrEqual(3 * PRICE)
-    // Concurrent ones may refuse each other, but what is left can be spent.
+    // Concurrent purchases may refuse each other, but the rest of the budget can be spent.
     for (let more = earned / PRICE; more < 3; more++)
       expect((await buyers[0]?.fetch(shop.url('/mpp'), { purchaseKey: `more ${more}` }))?.status).toBe(200)
     expect(
@@ -157,7 +157,7 @@ describe('limits', () => {
     })
   })
 
-  test('a payment that fails counts as nothing', async () => {
+  test('a failed payment does not count towards the limit', async () => {
     const poor = newBuyer({ wallet: { ...shop.wallet, password: 'wrong' }, maxSatPerDay: PRICE })
     for (let round = 0; round < 2; round++)
       expect(await caught(poor.fetch(shop.url('/mpp')))).toMatchObject({ code: 'wallet_password', outcome: 'unpaid' })
@@ -167,7 +167,7 @@ describe('limits', () => {
 })
 
 describe('one request is paid once', () => {
-  test('of ten concurrent calls for the same, one pays, and the others say so', async () => {
+  test('of ten concurrent calls for the same purchase, one pays, and the others say that it is in progress', async () => {
     const answers = await Promise.allSettled(
       Array.from({ length: 10 }, () =>
         newBuyer()
@@ -181,13 +181,13 @@ describe('one request is paid once', () => {
     expect(await shop.moved()).toEqual(ONCE)
   })
 
-  test('a reusable L402 credential serves them all', async () => {
+  test('one reusable L402 credential serves all concurrent calls', async () => {
     const bodies = await Promise.all(Array.from({ length: 10 }, () => textOf(newBuyer().fetch(shop.url('/l402')))))
     expect(bodies).toEqual(Array(10).fill(GOODS))
     expect(await shop.moved()).toEqual(ONCE)
   })
 
-  test('with keys of their own, each is bought', async () => {
+  test('calls with different purchase keys each buy', async () => {
     const calls = ['a', 'b', 'c'].map((purchaseKey) => textOf(pay.fetch(shop.url('/mpp'), { purchaseKey })))
     expect(await Promise.all(calls)).toEqual(Array(3).fill(GOODS))
     // And never again: what was delivered is not paid a second time under the same key.
@@ -198,7 +198,7 @@ describe('one request is paid once', () => {
     expect(await shop.moved()).toEqual({ spent: 3 * ONCE.spent, earned: 3 * PRICE })
   })
 
-  test('what was paid and not delivered is presented again, by another process too, and not paid again', async () => {
+  test('a purchase that was paid and not delivered is presented again, by another process too, and not paid again', async () => {
     for (let round = 0; round < 3; round++) {
       const response = await newBuyer().fetch(shop.url('/broken'))
       expect([response.status, purchaseOf(response)?.amountSat]).toEqual([500, PRICE])

@@ -59,7 +59,7 @@ describe('a caller who gives up', () => {
     const lookUp = async (): Promise<undefined> => undefined
     const pay = seller.buyer({ wallet: { pay: wallet, lookUp } })
     const given = from === 'init' ? pay.fetch(seller.url, { signal }) : pay.fetch(new Request(seller.url, { signal }))
-    // Otherwise it asks the wallet for two minutes.
+    // Without the signal, the buyer would ask the wallet for two minutes.
     expect([await outcomeOf(given), asked]).toEqual(['Error: gave up', true])
   })
 })
@@ -88,8 +88,8 @@ describe('a redirect from https to http', () => {
   })
 })
 
-describe('what `fetch` is told', () => {
-  test('goes with every request, from `init` and from a Request', async () => {
+describe('the options of `fetch`', () => {
+  test('go with every request, from `init` and from a Request', async () => {
     const { fetch } = globalThis
     const told: unknown[] = []
     vi.stubGlobal('fetch', (url: URL, { dispatcher, ...init }: any) => {

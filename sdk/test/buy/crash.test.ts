@@ -36,7 +36,7 @@ async function buys(path: string, more: { dieAt?: number; wallet?: object } = {}
   return Promise.race([report, ended])
 }
 
-/** The same in this process. */
+/** Buys in this process. */
 async function here(path: string, wallet = shop.wallet): Promise<Omit<Report, 'steps'>> {
   const pay = buyer({ wallet, maxSatPerRequest: 1_000, maxSatPerDay: 100_000, store: directory })
   return pay
@@ -99,7 +99,7 @@ test('a process that is stopped, not killed, keeps its purchase: another one wai
   child.kill('SIGSTOP')
   const other = here('/l402', slow)
   await eventually(() => shop.visits.length === 2, 'the other one to ask the shop')
-  // It finds the lock of a process that is still there.
+  // The other buyer finds the lock of a process that is still there.
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   expect([wire.seen.length, await shop.moved()]).toEqual([1, NOTHING])
   thaw()

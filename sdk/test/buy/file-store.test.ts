@@ -18,14 +18,14 @@ afterEach(() => {
   rmSync(parent, { recursive: true })
 })
 
-test('a missing directory is empty, and is created for its owner only', async () => {
+test('a missing directory counts as empty, and is created with access for its owner only', async () => {
   const store = fileStore(directory)
   expect([await store.get('a'), await store.list('')]).toEqual([undefined, []])
   await store.set('a', '1')
   expect([await store.get('a'), await store.list(''), statSync(directory).mode & 0o777]).toEqual(['1', ['a'], 0o700])
 })
 
-test('an entry stays if the lock is lost while the new one is written, of which nothing is left', async () => {
+test('an entry stays if the lock is lost while a new one is written, and nothing of the new one is left', async () => {
   const store = fileStore(directory)
   await store.set('a', 'theirs')
   let files: string[] = []

@@ -14,7 +14,7 @@ test('a call that begins while another one pays for the same does not pay, even 
   const pay = seller.buyer({
     wallet: async (invoice) => {
       later ??= outcomeOf(pay.fetch(seller.url))
-      // Until the second call waits for the first one.
+      // Gives the second call time to wait for the first one.
       await new Promise((resolve) => setTimeout(resolve, 200))
       return seller.pay(invoice)
     },

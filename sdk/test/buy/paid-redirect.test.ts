@@ -46,7 +46,7 @@ describe('C80: a redirect of a paid response', () => {
     expect([sent.length, new Set(sent).size, seller.paid.length]).toEqual([2, 1, 1])
   })
 
-  test('is got again by the next call if the credential is still good, and is not paid again if it is used up', async () => {
+  test('is returned again by the next call if the credential is still accepted, and is not paid again if it is used up', async () => {
     seller.goods = () => to(other.url)
     expect((await buy()).status).toBe(302)
     seller.accept()

@@ -53,7 +53,7 @@ describe('an unusable challenge is an error, and the wallet is not asked', () =>
     ['a challenge that says less than its invoice', mpp(request({ amount: '10' }, { invoice: invoice(900) }))],
     ['another payment hash', mpp(request({}, { paymentHash: 'cd'.repeat(32) }))],
     ['a challenge that has expired', mpp(request(), `, expires="${new Date(Date.now() - 1000).toISOString()}"`)],
-    ['another header of its own', mpp(request(), ', header="X-Mine"')],
+    ['a header other than Payment-Authorization', mpp(request(), ', header="X-Mine"')],
   ])('%s', async (_, header) => {
     challenge = header === undefined ? {} : { 'www-authenticate': header }
     const error = await caught(pay.fetch(shop.url))
@@ -78,7 +78,7 @@ test('the cheaper of two offers is paid, if the first is too expensive', async (
   expect(asked).toEqual([invoice(10)])
 })
 
-test('MPP with a header of its own: the credential is sent there and echoes it; Authorization stays the caller’s', async () => {
+test('MPP in another header: the credential is sent in that header and echoes its name; Authorization stays the caller’s', async () => {
   challenge = { 'www-authenticate': mpp(request(), ', header="Payment-Authorization"') }
   shop.reply = ({ headers }) => (headers['payment-authorization'] ? { body: 'Sunny' } : { status: 402, headers: challenge })
   expect(await (await pay.fetch(shop.url, { headers: { authorization: 'Bearer mine' } })).text()).toBe('Sunny')
@@ -102,7 +102,7 @@ describe('a body that cannot be sent twice', () => {
 })
 
 describe('after the payment', () => {
-  test('a server that asks for payment again is not paid again, by later calls neither', async () => {
+  test('a server that asks for payment again is not paid again, not even by later calls', async () => {
     shop.reply = () => ({ status: 402, headers: challenge })
     for (let round = 0; round < 3; round++)
       expect(await caught(pay.fetch(shop.url))).toMatchObject({

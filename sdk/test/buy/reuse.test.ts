@@ -57,7 +57,7 @@ describe('behind a redirect', () => {
     expect(seller.paid).toHaveLength(1)
   })
 
-  test('that leads elsewhere now, it is sent neither there nor to the old address', async () => {
+  test('that now leads elsewhere, it is sent neither to the new nor to the old address', async () => {
     expect(await statusOf('/')).toBe(200)
     const [old] = seller.got.flatMap(({ authorization }) => authorization ?? [])
     seller.got.length = 0

@@ -47,7 +47,7 @@ describe('a form', () => {
   })
 })
 
-/** As long as those that `fetch` draws. */
+/** A boundary as long as those that `fetch` generates. */
 const DRAWN = '----formdata-undici-012345678901'
 const sha256 = (data: Uint8Array): Uint8Array => createHash('sha256').update(data).digest()
 const part = (name: string, text: string, boundary = DRAWN): string =>

@@ -123,10 +123,14 @@ describe('cheating sellers get nothing', () => {
     ...{ maxSatPerRequest: 1_000, maxSatPerDay: 10_000, store: memoryStore() },
   })
 
-  /** The time of an invoice is counted from now. */
+  /** The times of these invoices are relative to now. */
   test.each<[string, RegExp, (required: any) => unknown, Made?]>([
     ['a payee other than the signer', /payee_mismatch/, (required) => ({ ...required, payTo: OTHER_NODE_KEY })],
-    ['a key that is no point', /pay_to_malformed/, (required) => ({ ...required, payTo: `02${'ff'.repeat(32)}` })],
+    [
+      'a key that is not a point on the curve',
+      /pay_to_malformed/,
+      (required) => ({ ...required, payTo: `02${'ff'.repeat(32)}` }),
+    ],
     ['a lower amount than the invoice’s', /amount_mismatch/, (required) => ({ ...required, amount: '1000' })],
     ['an invoice without an amount', /amount_mismatch/, (required) => required, { millisatoshis: null }],
     ['another network', /currency_mismatch/, (required) => required, { currency: 'tb' }],
@@ -173,7 +177,7 @@ describe('cheating sellers get nothing', () => {
   })
 
   test.each(['e30', 'not base64!', Buffer.from('[]').toString('base64')])(
-    'a header that is no document: %s',
+    'a header that is not a document: %s',
     async (required) => {
       const url = await serving(() => ({ status: 402, required }))
       await expect(pay.fetch(url)).rejects.toMatchObject({ code: 'unusable_challenge' })

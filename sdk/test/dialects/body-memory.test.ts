@@ -17,7 +17,7 @@ import { ALL, buyX402, presentX402, requiredBy } from './x402-buyer.ts'
 const READING = SHOPS.filter(([name]) => !/nest|elysia/i.test(name))
 const MIB = 1_048_576
 
-/** Whether there is room for so many bytes more. */
+/** Whether there is room for this many more bytes. */
 function fits(bytes: number): boolean {
   const memory = new BodyMemory(0, true)
   const isReserved = memory.reserve(bytes)

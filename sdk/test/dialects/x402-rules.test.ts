@@ -178,7 +178,7 @@ describe('selling 3: one payment, one delivery', () => {
     for (const answer of answers) if (answer.status === 409) expect(offers(answer)).toBe(0)
   })
 
-  test('C45: a customer who returns right after the response is not told that it is in progress', async () => {
+  test('C45: a customer who returns right after the response is not told that the delivery is in progress', async () => {
     const credential = await buyX402(market, url)
     market.wire.holdMs = 200
     expect((await presentX402(url, credential)).status).toBe(200)
@@ -211,7 +211,7 @@ describe('selling 3: one payment, one delivery', () => {
 })
 
 describe('money that has not arrived, or arrived too late', () => {
-  test('C63: without the node’s word the response is 503 without a challenge', async () => {
+  test('C63: until the node confirms the settlement, the response is 503 without a challenge', async () => {
     vi.spyOn(console, 'error').mockImplementation(() => undefined)
     const hurried = await open({ ...market.terms, protocols: ALL, patienceMs: 3_000 })
     const unpaid = await fetch(hurried.url('/jokes/1'))

@@ -8,9 +8,9 @@ import { forward } from '../../src/proxy/http/forward.ts'
 import { Upstream } from '../../src/proxy/http/upstream.ts'
 import { Backend, openProxy, Raw } from './harness.ts'
 
-/** Nothing stays of a connection or a response that is over. */
+/** Nothing remains of a connection or a response that has ended. */
 
-/** The first requests of a connection that has sent this. */
+/** The first requests of a connection that has sent this text. */
 async function serverSide(text: string, count = 1): Promise<[IncomingMessage, ServerResponse][]> {
   const got: [IncomingMessage, ServerResponse][] = []
   const all = new Promise<void>((resolve) => {
@@ -30,14 +30,14 @@ test('C75: each connection has one listener for the responses that wait on it, h
   const before = socket?.listenerCount('close') ?? 0
   for (const [, response] of responses) {
     closeWithConnection(response)
-    // As if it had its turn.
+    // As if it were the turn of this response.
     response.emit('socket', socket)
   }
   expect((socket?.listenerCount('close') ?? 0) - before).toBe(1)
   socket?.destroy()
 })
 
-test('selling 3: a second head, which is an error, does not make the bytes of the first one unsent', async () => {
+test('selling 3: after a second head, which is an error, the response still counts as begun', async () => {
   const [[, response] = []] = await serverSide(GET)
   if (!response) throw new Error('nothing arrived')
   const delivery = new Delivery({} as Delivery['payment'], { receipt: undefined, releaseOnDisconnect: true }, () => undefined)
@@ -49,7 +49,7 @@ test('selling 3: a second head, which is an error, does not make the bytes of th
   response.destroy()
 })
 
-test('C76: a request whose customer has left before it is forwarded reaches nobody, and its payment is released', async () => {
+test('C76: a request whose customer leaves before it is forwarded does not reach the upstream, and its payment is released', async () => {
   const backend = await Backend.open()
   const [[request, response] = []] = await serverSide(GET)
   if (!request || !response) throw new Error('nothing arrived')
@@ -65,14 +65,14 @@ test('C76: a request whose customer has left before it is forwarded reaches nobo
   expect(outcomes).toEqual([false])
 })
 
-test('C75: a client that offers another protocol and does not close its side does not keep the connection', async () => {
+test('C75: the connection of a client that offers another protocol is closed, even if the client does not close its side', async () => {
   const backend = await Backend.open()
   const { port } = await openProxy({ upstream: backend.url, routes: [{ match: '/free', free: true }] })
   const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   client.on('error', () => undefined).resume()
   client.write('GET /free HTTP/1.1\r\nHost: shop\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n')
   await once(client, 'end')
-  // What is sent to a connection that is closed is answered with a reset.
+  // Data that is sent on a closed connection is answered with a reset.
   for (let time = 0; time < 500 && !client.destroyed; time++) {
     client.write('more')
     await new Promise((resolve) => setTimeout(resolve, 20))

@@ -3,7 +3,7 @@ import type { ProxyConfig } from '../../src/proxy/index.ts'
 import { Market } from '../paywall-harness.ts'
 import { Backend, type OpenProxy, openProxy } from './harness.ts'
 
-/** What a proxy publishes. The upstream has documents of its own at the same paths. */
+/** What a proxy publishes. The upstream has its own documents at the same paths. */
 
 const DOCUMENTS = ['/openapi.json', '/.well-known/l402.json', '/llms.txt']
 const ROUTES = [

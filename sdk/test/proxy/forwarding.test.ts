@@ -139,7 +139,7 @@ describe('headers', () => {
     ])
   })
 
-  test('C75: hop-by-hop headers end here, and those that Connection names', async () => {
+  test('C75: hop-by-hop headers are not forwarded, nor are those that Connection names', async () => {
     await get(
       '/free/a',
       ...[
@@ -183,7 +183,7 @@ describe('headers', () => {
     expect(backend.last.names.filter((name) => /real|original|rewrite|method|^forwarded|_/i.test(name))).toEqual([])
   })
 
-  test('C75: a trusted proxy is believed, and nobody before it', async () => {
+  test('C75: what a trusted proxy reports is believed, and nothing before it', async () => {
     for (const trustProxy of [1, ['127.0.0.0/8'], ['::1', '127.0.0.1']]) {
       const behind = await openProxy({ upstream: backend.url, routes: ROUTES, trustProxy })
       const headers = {
@@ -199,7 +199,7 @@ describe('headers', () => {
     expect(backend.last.headers['x-forwarded-for']).toBe('127.0.0.1')
   })
 
-  test('C75: repeated response headers stay apart, and hop-by-hop ones end here', async () => {
+  test('C75: repeated response headers stay apart, and hop-by-hop ones are not forwarded', async () => {
     backend.handler = (_request, response) => {
       response.writeHead(200, ['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2', 'Connection', 'x-hop', 'X-Hop', '1', 'X-Kept', '1'])
       response.end('ok')
@@ -390,7 +390,7 @@ describe('an upstream that fails', () => {
     await closed
   })
 
-  test('C76: after the first byte it may take its time', async () => {
+  test('C76: after the first byte, it may take longer', async () => {
     // Long enough for the first byte on a busy machine.
     const firstByteMs = 5_000
     const slow = await openProxy({ upstream: backend.url, routes: ROUTES, timeouts: { firstByteMs } })
@@ -545,7 +545,7 @@ describe('upgrades', () => {
   })
 })
 
-test('C76: close finishes what runs, refuses what is new, and ends idle connections', async () => {
+test('C76: close finishes running requests, refuses new ones, and ends idle connections', async () => {
   const closing = await openProxy({ upstream: backend.url, routes: ROUTES })
   let finish = (): void => undefined
   const arrived = new Promise<void>((resolve) => {

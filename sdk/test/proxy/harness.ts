@@ -12,7 +12,7 @@ afterAll(async () => {
 
 export type Seen = { method: string; url: string; headers: IncomingMessage['headers']; names: string[]; body: string }
 
-/** The program behind the proxy, on a real socket. It echoes what it gets, unless it is told otherwise. */
+/** The program behind the proxy, on a real socket. It echoes what it gets, unless a test sets `handler`. */
 export class Backend {
   readonly server: Server
   readonly seen: Seen[] = []

@@ -20,7 +20,7 @@ import { Backend, openProxy, Raw } from './harness.ts'
  * of the deliveries that wait would arrive in the end.
  */
 
-/** It is confirmed after three quarters, which leaves a busy machine ten seconds. */
+/** A delivery is confirmed after three quarters of its hold, which leaves a busy machine ten seconds. */
 const HOLD_SECONDS = 40
 
 let market: Market
@@ -152,7 +152,7 @@ describe('C45: a customer who keeps their delivery waiting uses their payment up
     ['Hono', honoShop],
   ]
 
-  test.concurrent.each(WORKERS)('by a body that ends after the claim, before a long work, %s', async (_name, open) => {
+  test.concurrent.each(WORKERS)('by a body that ends after the claim, before long work, %s', async (_name, open) => {
     const work = gate()
     const url = await open(work.wait)
     const credential = await buy(`${url}/things/4`, 'POST')
@@ -166,7 +166,7 @@ describe('C45: a customer who keeps their delivery waiting uses their payment up
     raw.socket.destroy()
   })
 
-  test.concurrent('by a body that ends after the claim, before a long work, HTTP/2', async () => {
+  test.concurrent('by a body that ends after the claim, before long work, HTTP/2', async () => {
     const work = gate()
     const charge = paywall({ ...market.terms, holdSeconds: HOLD_SECONDS })
     const server = createHttp2Server((request, response) => {

@@ -107,7 +107,7 @@ describe('after the first byte, nothing that the customer does releases the paym
 
   const CHUNK = Buffer.alloc(65_536, 'a')
 
-  /** The upstream writes until nobody reads any more, and then calls this. */
+  /** The upstream writes until nothing more is read, and then calls `then`. */
   function writeUntilFull(then: (response: ServerResponse) => void): void {
     backend.handler = (_request, response) => {
       let timer: NodeJS.Timeout | undefined
@@ -128,7 +128,7 @@ describe('after the first byte, nothing that the customer does releases the paym
     for (let sent = 0; sent < bytes; sent += CHUNK.length) if (!response.write(CHUNK)) await once(response, 'drain')
   }
 
-  /** The customer stops reading at the first byte, for so long by the proxy's clock, and reads on. */
+  /** The customer stops reading at the first byte, for this long by the proxy's clock, and then reads on. */
   async function readWithPause(
     pauseMs: number,
     upstreamGoesOn: (response: ServerResponse) => Promise<unknown>,
@@ -158,11 +158,11 @@ describe('after the first byte, nothing that the customer does releases the paym
     expect(await readWithPause(11_000, giveUp)).toEqual(['delivered'])
   })
 
-  test('C76: but a pause as every slow reader makes it is no reason to keep the payment if the shop breaks the response off', async () => {
+  test('C76: but an ordinary pause of a slow reader does not use the payment up if the shop breaks the response off', async () => {
     expect(await readWithPause(9_000, (response) => writeBytes(response, 1_000_000))).toEqual(['undelivered'])
   })
 
-  test('C76: nor is a long pause after which the upstream has gone on', async () => {
+  test('C76: nor does a long pause after which the upstream has gone on', async () => {
     expect(await readWithPause(60_000, (response) => writeBytes(response, 30_000_000))).toEqual(['undelivered'])
   })
 
@@ -192,7 +192,7 @@ test('C76: a customer who leaves while their response waits behind another one c
   await expect.poll(outcomes).toEqual(['undelivered'])
 })
 
-test('C75: no cache may keep a paid response, not even one with a header of its own', async () => {
+test('C75: no cache may keep a paid response, not even a cache that has a separate header', async () => {
   const own = [
     ...['CDN-Cache-Control', 'Surrogate-Control', 'Cloudflare-CDN-Cache-Control', 'Vercel-CDN-Cache-Control'],
     ...['X-Accel-Expires', 'Edge-Control', 'X-LiteSpeed-Cache-Control'],

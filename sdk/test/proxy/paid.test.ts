@@ -90,12 +90,12 @@ describe('payments that are not used up', () => {
   const CASES: [name: string, handler: RequestListener, status: number][] = [
     ['responds with 500', (_request, response) => void response.writeHead(500).end('broken'), 500],
     ['responds with 404', (_request, response) => void response.writeHead(404).end('missing'), 404],
-    ['has a 402 of its own', (_request, response) => void response.writeHead(402, { 'www-authenticate': 'Own' }).end(), 402],
+    ['responds with its own 402', (_request, response) => void response.writeHead(402, { 'www-authenticate': 'Own' }).end(), 402],
     ['hangs up', (request) => void request.socket.destroy(), 502],
     ['is silent', () => undefined, 504],
   ]
   test.each(CASES)('C76: the upstream %s', async (_name, handler, status) => {
-    // The silent one alone is to run out of time, and the same proxy serves the second request.
+    // Only the silent upstream must reach the limit, which also holds for the second request.
     const { url } = await open({ timeouts: { firstByteMs: status === 504 ? 3_000 : 60_000 } })
     const credential = await market.buy(url('/things/1'))
     backend.handler = handler
@@ -190,7 +190,7 @@ test('C76: with releaseOnDisconnect: false, the upstream may finish after the cu
   }
 })
 
-test('C76: a customer who leaves during a stream has got something, and the upstream’s request is aborted', async () => {
+test('C76: a customer who leaves during a stream has received a part of it, and the upstream’s request is aborted', async () => {
   const { url } = await open({})
   const credential = await market.buy(url('/things/1'))
   const closed = new Promise((resolve) => {
@@ -323,7 +323,7 @@ describe('priceFrom', () => {
     ['a negative price', () => ({ amountSat: -1 })],
     ['a price with decimals', () => ({ amountSat: 1.5 })],
     ['a price as text', () => ({ amountSat: '7' })],
-    ['a description that is no text', () => ({ amountSat: 7, description: 7 })],
+    ['a description that is not text', () => ({ amountSat: 7, description: 7 })],
     ['a description that is too long', () => ({ amountSat: 7, description: 'a'.repeat(501) })],
     ['a response that is too long', () => JSON.stringify({ amountSat: 7, more: 'a'.repeat(70_000) })],
   ])('C73: %s is 503 with Retry-After, without a challenge, and nothing is used up', async (_name, bad) => {

@@ -9,7 +9,7 @@ import { paywall } from '../../src/paywall/adapters/express.ts'
 import { Market } from '../paywall-harness.ts'
 import { Backend, type OpenProxy, openProxy, Raw } from './harness.ts'
 
-/** Requests that are sent before the response to the one before them is over. */
+/** Requests that are sent before the response to the previous one has ended. */
 
 let market: Market
 let backend: Backend
@@ -92,7 +92,7 @@ test.each(FIRST)('selling 6: no request that follows another one ends the proces
   expect(await (await fetch(proxy.url('/free/after'))).text()).toBe('done')
 })
 
-/** Of a customer who gets the first half of what they paid for, and then breaks the connection by another request. */
+/** The outcome for a customer who gets the first half of what they paid for, and then breaks the connection by another request. */
 async function outcomeAfter(port: number, next: string): Promise<string | undefined> {
   const unpaid = await fetch(`http://127.0.0.1:${port}/paid`)
   const credential = await market.credentialFor(unpaid.headers.get('www-authenticate') ?? '')
@@ -165,7 +165,7 @@ test('selling 3: on plain node:http, a customer who sends CONNECT after another 
   server.closeAllConnections()
 })
 
-test('selling 3: on plain node:http, Node answers an upgrade as a request again when nobody listens any more', async () => {
+test('selling 3: on plain node:http, Node answers an upgrade as a request again when its listener is removed', async () => {
   const charge = paywall(market.terms)
   const server = createServer((incoming, response) => void charge(incoming, response, () => void response.end('whole')))
   const listener = (_request: unknown, socket: Duplex): void => void socket.destroy()

@@ -5,7 +5,7 @@ import { BodyMemory, MOST_BODY_BYTES } from '../../src/paywall/gate/body-memory.
 
 const MIB = 1_048_576
 
-/** Binds a body of so many chunks with one byte each, which ends only if it `ends`. */
+/** Binds a body of this many chunks with one byte each, which ends only with `ends`. */
 function bound(chunks: number, memory: BodyMemory, { ends = true, bodyTimeoutMs = 600_000 } = {}) {
   let sent = 0
   const body = new ReadableStream<Uint8Array>(
@@ -41,7 +41,7 @@ test('C79: a body that comes byte by byte counts with the memory that its chunks
   expect(taken()).toBeLessThan(1_000)
 })
 
-test('C79: one that would take more memory than there is, is refused', async () => {
+test('C79: a body that would take more memory than there is, is refused', async () => {
   const [others, memory] = [new BodyMemory(MIB, true), new BodyMemory(MIB, true)]
   others.reserve(MOST_BODY_BYTES - 2 * MIB)
   expect(await bound(20_000, memory)).toEqual({ unbound: 'busy' })
@@ -90,6 +90,6 @@ describe('C79: a body that comes with 10 kB in a second, and stops after 100 s',
     return lateAfter
   }
 
-  test('is refused early if nobody has paid', () => expect(tooSlowAfterSeconds(false)).toBe(14))
-  test('is waited for until it stops if somebody has', () => expect(tooSlowAfterSeconds(true)).toBe(108))
+  test('is refused early if it is not paid', () => expect(tooSlowAfterSeconds(false)).toBe(14))
+  test('is waited for until it stops if it is paid', () => expect(tooSlowAfterSeconds(true)).toBe(108))
 })

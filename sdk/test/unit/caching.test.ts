@@ -32,7 +32,7 @@ test.each(WAYS)('C75: on Node, no header of a paid response allows a shared cach
   server.closeAllConnections()
 })
 
-test('C75: nor does one of a Response', () => {
+test('C75: nor does any header of a paid `Response`', () => {
   const { headers } = privateResponse(new Response('paid', { headers: HEADERS }))
   expect([headers.get('cache-control'), left(headers)]).toEqual(['private', ['X-Other']])
 })

@@ -225,7 +225,7 @@ describe('C78: the seller’s own document', () => {
       responses: { 200: { description: 'A joke' }, 402: {} },
     })
     expect(document.paths['/articles/{articleId}'].post).toEqual({ responses })
-    // Its parameter is the one of the path.
+    // The operation uses the parameter of the path.
     expect(document.paths['/articles/{articleId}'].get).toMatchObject({ operationId: 'getArticlesArticleId' })
     expect(document.paths['/articles/{articleId}'].get).not.toHaveProperty('parameters')
     expect(document.paths['/health'].get).toEqual({ responses })
@@ -233,7 +233,7 @@ describe('C78: the seller’s own document', () => {
     expect(JSON.stringify(given)).toBe(before)
   })
 
-  test('C78: patterns price every operation they cover, except for those with a route of their own', () => {
+  test('C78: patterns price every operation they cover, except for those with a separate route', () => {
     const given = own({
       '/a/{id}': { get: { responses }, head: { responses }, put: { responses } },
       '/free': { get: { responses } },
@@ -280,14 +280,14 @@ describe('C78: the seller’s own document', () => {
     expect(() => openapi([route(more)], { openapi: own({ '/joke': { get: operation } }) })).toThrow(message)
   })
 
-  test('C78: the same price, and offers by other payment methods, are not', () => {
+  test('C78: the same price, and offers by other payment methods, are not an error', () => {
     const other = { intent: 'charge', method: 'card', amount: '100', currency: 'usd' }
     const operation = { responses, 'x-payment-info': { offers: [{ method: 'lightning', amount: '25' }, other] } }
     const { get } = openapi([joke], { openapi: own({ '/joke': { get: operation } }) }).paths['/joke']
     expect(get['x-payment-info'].offers).toEqual([expect.objectContaining({ currency: 'sat', amount: '25' }), other])
   })
 
-  test('C78: what is no OpenAPI 3 document is an error', () => {
+  test('C78: anything but an OpenAPI 3 document is an error', () => {
     for (const given of [{}, { swagger: '2.0' }, []])
       expect(() => openapi([joke], { openapi: given })).toThrow('`openapi` must be an OpenAPI 3 document.')
   })
@@ -303,7 +303,7 @@ test('C77: mppx accepts the documents', () => {
   const more = { publicUrl: 'https://jokes.example', categories: ['fun'], docs: { apiReference: '/docs' } }
   expect(validate(openapi(routes))).toEqual([])
   expect(validate(openapi(routes, more))).toEqual([])
-  // The oracle works.
+  // Shows that mppx detects an invalid document.
   expect(validate({ ...openapi(routes), paths: { '/x': { get: { 'x-payment-info': { amount: 7 } } } } })).not.toEqual([])
 })
 
@@ -312,13 +312,13 @@ test.each<[string, object, RegExp]>([
   ['a public URL with a password', { publicUrl: 'https://me:secret@jokes.example' }, /`publicUrl` must be an http or https URL/],
   ['a public URL with a query', { publicUrl: 'https://jokes.example/?a' }, /`publicUrl`/],
   ['six categories', { categories: [...'abcdef'] }, /`categories` must have at most 5 entries/],
-  ['a link that is no URL', { docs: { homepage: 'javascript:alert(1)' } }, /`docs\.homepage` must be a URL/],
+  ['a link that is not a URL', { docs: { homepage: 'javascript:alert(1)' } }, /`docs\.homepage` must be a URL/],
   ['a route without a path', { routes: { GET: { amountSat: 1 } } }, /"GET" must be a method and a path/],
   ['a route in lowercase', { routes: { 'get /joke': { amountSat: 1 } } }, /"get \/joke" must be a method and a path/],
   ['a price of 0', { routes: { 'GET /joke': { amountSat: 0 } } }, /`amountSat` must be a whole number/],
   ['a misspelled protocol', { routes: { 'GET /joke': { amountSat: 1, protocol: 'lsat' } } }, /`protocols` must be a list/],
   [
-    'something that is no paywall',
+    'something that is not a paywall',
     { routes: { 'GET /joke': { ready: async () => undefined } } },
     /must be a paywall or its options/,
   ],
@@ -326,7 +326,7 @@ test.each<[string, object, RegExp]>([
   expect(() => discovery({ ...SERVICE, routes: {}, ...more } as any)).toThrow(message)
 })
 
-describe('C78: nothing that is not so', () => {
+describe('C78: documents say nothing false', () => {
   const own = (paths: object, more: object = {}) => ({ openapi: { openapi: '3.1.0', info: {}, paths, ...more } })
   const priceIn = (operation: any): unknown => operation['x-payment-info']?.offers[0].amount
 

@@ -25,7 +25,7 @@ async function record(): Promise<Record<string, unknown>> {
   return JSON.parse((await base.get(name)) ?? '{}')
 }
 
-/** The store of the suspended call: `meanwhile` happens during its first call of a method with such a name. */
+/** The store of the suspended call: `meanwhile` happens during its first call of `method` for a name with this prefix. */
 function suspendedAt(
   method: 'add' | 'list' | 'get' | 'set',
   prefix: string,
@@ -49,7 +49,7 @@ function suspendedAt(
 }
 
 describe('a call that lost its lock', () => {
-  test('before it keeps its purchase does not replace what the other one has bought, which is not paid again', async () => {
+  test('before it keeps its purchase, does not replace that of the other call, and nothing is paid again', async () => {
     let other: unknown
     const store = suspendedAt('add', 'spent.', async () => {
       await takeLock()
@@ -62,7 +62,7 @@ describe('a call that lost its lock', () => {
     expect(await base.list('spent.')).toHaveLength(1)
   })
 
-  test('before it asks its wallet does not touch the purchase of the other one', async () => {
+  test('before it asks its wallet, does not touch the purchase of the other call', async () => {
     const store = suspendedAt(
       'set',
       'purchase.',
@@ -77,7 +77,7 @@ describe('a call that lost its lock', () => {
     expect((await record()).credential).toBeDefined()
   })
 
-  test('while its wallet fails does not remove the purchase of the other one', async () => {
+  test('while its wallet fails, does not remove the purchase of the other call', async () => {
     const wallet = async (): Promise<string> => {
       const [name = ''] = await base.list('purchase.')
       await takeLock()
@@ -89,7 +89,7 @@ describe('a call that lost its lock', () => {
     expect((await record()).state).toBe('delivered')
   })
 
-  test('while it pays does not replace the purchase of the other one, and still gets what it paid for', async () => {
+  test('while it pays, does not replace the purchase of the other call, and still gets what it paid for', async () => {
     let isFirst = true
     const wallet = async (invoice: string): Promise<string> => {
       if (isFirst) {
@@ -107,7 +107,7 @@ describe('a call that lost its lock', () => {
     expect((await record()).invoice).toBe(first)
   })
 
-  test('while it pays, and gets nothing for it, is still among the unfinished ones', async () => {
+  test('while it pays, and gets nothing for it, is still listed as unfinished', async () => {
     const wallet = async (invoice: string): Promise<string> => {
       const [name = ''] = await base.list('purchase.')
       await takeLock()

@@ -69,6 +69,6 @@ test.each([0, 1, 6, 7])(
   },
 )
 
-test('C69: a preimage that belongs to none of them is presented for none', async () => {
+test('C69: a preimage that belongs to none of the invoices is not presented', async () => {
   expect(await credentialsSentFor('00'.repeat(32))).toEqual([[], expect.stringMatching(/does not belong/)])
 })

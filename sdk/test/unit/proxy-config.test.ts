@@ -74,19 +74,19 @@ describe('mistakes', () => {
   test.each<[name: string, config: unknown, places: string[]]>([
     ['nothing', undefined, ['the configuration']],
     ['a list', [], ['the configuration']],
-    ['an empty one', {}, ['upstream', 'node', 'routes']],
+    ['an empty configuration', {}, ['upstream', 'node', 'routes']],
     ['no routes', { ...GOOD, routes: [] }, ['routes']],
     ['an unknown name', { ...GOOD, nodes: 1 }, ['nodes']],
     ['unknown names further down', { ...GOOD, limits: { max: 1 }, l402: { reuse: 'never', x: 1 } }, ['limits.max', 'l402.x']],
     ['an unknown name in a route', withRoute({ match: '/a', amountSats: 5 }), ['routes[0].amountSats', 'routes[0]']],
-    ['a group that is none', { ...GOOD, limits: 5, headers: [] }, ['limits', 'headers']],
+    ['a group that is not an object', { ...GOOD, limits: 5, headers: [] }, ['limits', 'headers']],
     ['upstream with a path', { ...GOOD, upstream: 'http://127.0.0.1:3000/api' }, ['upstream']],
-    ['upstream that is no URL', { ...GOOD, upstream: '127.0.0.1:3000' }, ['upstream']],
+    ['upstream that is not a URL', { ...GOOD, upstream: '127.0.0.1:3000' }, ['upstream']],
     ['upstream with a password', { ...GOOD, upstream: 'http://a:b@127.0.0.1' }, ['upstream']],
     ['listen', { ...GOOD, listen: 'everywhere' }, ['listen']],
     ['protocols', { ...GOOD, protocols: ['mpp', 'l420'] }, ['protocols']],
     ['no protocols', { ...GOOD, protocols: [] }, ['protocols']],
-    ['a protocol that is no list', { ...GOOD, protocols: 'mpp' }, ['protocols']],
+    ['protocols that are not a list', { ...GOOD, protocols: 'mpp' }, ['protocols']],
     [
       'limits',
       { ...GOOD, limits: { openChallengesPerAddress: -1, maxBodyBytes: '1' } },
@@ -110,9 +110,9 @@ describe('mistakes', () => {
     ['a header with two lines', { ...GOOD, headers: { set: { a: 'b\r\nc: d' } } }, ['headers.set']],
     ['headers to remove', { ...GOOD, headers: { remove: ['a b'] } }, ['headers.remove']],
     ['no match', withRoute({ amountSat: 5 }), ['routes[0].match']],
-    ['a match that is none', withRoute({ match: 'get /a', free: true }), ['routes[0].match']],
+    ['an invalid match', withRoute({ match: 'get /a', free: true }), ['routes[0].match']],
     ['a match that is too long', withRoute({ match: `/${'a'.repeat(500)}`, free: true }), ['routes[0].match']],
-    ['a route that is none', withRoute([]), ['routes[0]', 'routes[0]']],
+    ['a route that is not an object', withRoute([]), ['routes[0]', 'routes[0]']],
     ['no kind', withRoute({ match: '/a' }), ['routes[0]']],
     ['two kinds', withRoute({ match: '/a', free: true, amountSat: 5 }), ['routes[0]']],
     ['a price of 0', withRoute({ match: '/a', amountSat: 0 }), ['routes[0].amountSat']],
@@ -178,6 +178,6 @@ test.each([
 ])('C73: listen %s', (value, host, port) => {
   expect(listenOf(value)).toEqual({ host, port })
 })
-test.each(['', 'a', ':80', '::1:80', 'a:70000', 'a b:80', -1, 1.5, null])('C73: not listen %s', (value) => {
+test.each(['', 'a', ':80', '::1:80', 'a:70000', 'a b:80', -1, 1.5, null])('C73: %s is not a valid `listen`', (value) => {
   expect(listenOf(value)).toBeUndefined()
 })

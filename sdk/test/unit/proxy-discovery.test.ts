@@ -61,7 +61,7 @@ describe('C77: the documents of a proxy', () => {
       { match: 'GET /files/**', amountSat: 3 },
     ]
     const document = openapi(routes, { protocols: ['mpp', 'l402'] })
-    // It warns of every POST without a body.
+    // The validator warns about every POST without a body.
     expect(validate(document).filter(({ severity }) => severity === 'error')).toEqual([])
     expect(priced(document)).toEqual(['get /health -', 'get /words/{id} 25', 'post /words/{id} 25', 'put /quote null'])
     expect(document.paths['/words/{id}'].get).toMatchObject({
@@ -175,7 +175,7 @@ describe('C73: mistakes', () => {
       { discovery: { title: 'a', docs: { homepage: 'a', other: '/' } } },
       ['discovery.docs.other', 'discovery.docs.homepage'],
     ],
-    ['openapi that is no document', { openapi: { swagger: '2.0' } }, ['openapi']],
+    ['openapi that is not an OpenAPI 3 document', { openapi: { swagger: '2.0' } }, ['openapi']],
     ['openapi that is text', { openapi: './openapi.yaml' }, ['openapi']],
     ['openapi without discovery', { discovery: undefined, openapi: own() }, ['openapi']],
     ['a public URL with a query', { publicUrl: 'https://a.example/?' }, ['publicUrl']],
@@ -210,7 +210,7 @@ test.each<[paid: string, free: string, isFound: boolean]>([
   ['GET /a/:id', '/:any/*', true],
   ['GET /a', 'POST /**', false],
   ['GET /a', '/b/**', false],
-  // It takes no other spelling of the path, only other methods.
+  // The free route takes no other spelling of the path, only other methods.
   ['GET /a/:id', '/a/*', false],
   ['GET /1', '/*', false],
   ['GET /a/**', '/a/**', false],

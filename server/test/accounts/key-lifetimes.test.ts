@@ -60,7 +60,7 @@ describe('C84: expiry', () => {
     })
     expect(key.expiresAt).toBe(expiresAt)
     await untilDatabaseTime(expiresAt)
-    // Without care, both processes would trust their caches for some seconds more.
+    // Both processes have cached the key. Without a check of its expiry, they would accept it for some seconds more.
     const answers = await Promise.all([who(key.key), who(key.key, replica)])
     for (const { status, text, headers } of answers)
       expect([status, text, headers['www-authenticate']]).toEqual([
@@ -70,7 +70,7 @@ describe('C84: expiry', () => {
       ])
     expect((await change(key, { name: 'still listed' })).json()).toMatchObject({ isExpired: true, expiresAt })
 
-    // It can neither be rotated nor enabled back to life, but its end can be moved.
+    // Rotating or enabling an expired key does not make it valid again; changing its expiry does.
     expect((await rotate(key, 0)).json().error).toMatchObject({
       code: 'bad_request',
       message: expect.stringContaining('expired'),
@@ -143,7 +143,7 @@ describe('C84: rotation', () => {
 
   test('C84: repeated after a lost response, a rotation with an overlap is refused, and the secret in use keeps working', async () => {
     const key = await newKey()
-    // Nobody has seen this one.
+    // The response with this secret was lost.
     const { key: unseen, previousSecretUntil } = (await rotate(key, 600)).json()
     const again = await rotate(key, 600)
     expect([again.status, again.json().error]).toEqual([
@@ -155,13 +155,13 @@ describe('C84: rotation', () => {
       }),
     ])
     expect([(await who(key.key)).status, (await who(unseen)).status]).toEqual([200, 200])
-    // A leak is another matter: nothing of before may stay.
+    // After a leak, a rotation without an overlap voids both earlier secrets.
     const { key: fresh } = (await rotate(key, 0)).json()
     expect([(await who(key.key)).status, (await who(unseen)).status, (await who(fresh)).status]).toEqual([401, 401, 200])
     expect((await rotate(key, 600)).status).toBe(200)
   })
 
-  test('C84: of concurrent rotations, each secret given out last is valid, and two secrets at most work', async () => {
+  test('C84: after concurrent rotations, exactly two secrets work', async () => {
     const key = await newKey()
     const secrets: string[] = (await Promise.all(Array.from({ length: 6 }, () => rotate(key, 600, { endOverlap: true })))).map(
       (answer) => answer.json().key,

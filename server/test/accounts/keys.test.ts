@@ -104,7 +104,7 @@ describe('C12: a key that does not work', () => {
     ['the scheme and a space', () => ({ authorization: 'Bearer ' })],
     ['the key alone', (key) => ({ authorization: key })],
     ['another scheme', (key) => ({ authorization: `Token ${key}` })],
-    ['Basic with it as the password', (key) => ({ authorization: `Basic ${Buffer.from(`:${key}`).toString('base64')}` })],
+    ['Basic with the key as the password', (key) => ({ authorization: `Basic ${Buffer.from(`:${key}`).toString('base64')}` })],
     ['a node’s password', () => bearer('f'.repeat(64))],
     ['two words after the scheme', (key) => bearer(`${key} ${key}`)],
     ['two keys in one header', (key) => bearer(`${key},${key}`)],
@@ -242,7 +242,7 @@ describe('C13: GET /api-key', () => {
     { wanted: ['gateway:write'], scopes: ['nodes:read', 'gateway:write'] },
     { wanted: ['gateway:write', 'nodes:write', 'gateway:write'], scopes: ['nodes:read', 'nodes:write', 'gateway:write'] },
   ])(
-    'C13: for a key created with $wanted, the response has its id, its account, $scopes and its end, and nothing else',
+    'C13: for a key created with $wanted, the response has its id, its account, $scopes and its expiry, and nothing else',
     async ({ wanted, scopes }) => {
       const key = await server.newKey(wanted)
       const answer = await who({ token: key.key })

@@ -113,7 +113,7 @@ describe('an invitation', () => {
     expect(await sql`SELECT token_hash FROM links ORDER BY token_hash`).toEqual(links)
   })
 
-  test('C86: says so if its address has got an account since; without an address, it says nothing about accounts', async () => {
+  test('C86: says so if an account with its email address was created since; without an address, it says nothing about accounts', async () => {
     const email = newEmail()
     const [first, second, open] = [
       await newLink('/invitations', { email }),

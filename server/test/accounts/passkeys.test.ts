@@ -35,7 +35,7 @@ async function addPasskey(browser: Browser, proof: Proof): Promise<SoftwarePassk
 }
 
 describe('C88: adding and removing passkeys', () => {
-  test('C88: a session alone adds and removes none; the password or a recent passkey does', async () => {
+  test('C88: a session alone cannot add or remove a passkey: the password or a recent passkey is needed', async () => {
     const { browser, email } = await aPerson()
     expect(refusalOf(await begin(browser))).toEqual([400, 'confirmation_required'])
     expect(refusalOf(await begin(browser, { password: WRONG }))).toEqual([400, 'wrong_password'])
@@ -55,7 +55,7 @@ describe('C88: adding and removing passkeys', () => {
     expect(refusalOf(await begin(other))).toEqual([400, 'confirmation_required'])
   })
 
-  test('C88: with two-factor sign-in they also ask for a code, which works once', async () => {
+  test('C88: with two-factor sign-in, both also require a code, which works once', async () => {
     const { browser } = await aPerson()
     const { recoveryCodes } = await turnOn(browser, PASSWORD)
     const [one = '', two = ''] = recoveryCodes
@@ -64,7 +64,7 @@ describe('C88: adding and removing passkeys', () => {
     expect(refusalOf(await begin(browser, { password: PASSWORD, code: '000000' }))).toEqual([400, 'wrong_code'])
     const passkey = await addPasskey(browser, { password: PASSWORD, code: one })
 
-    // It needs no code to sign in, but for changes of passkeys.
+    // Signing in with a passkey needs no code, but changing passkeys does.
     const other = new Browser(server)
     expect((await passkey.signIn(other)).status).toBe(200)
     const [added] = await passkeysOf(other)
@@ -74,7 +74,7 @@ describe('C88: adding and removing passkeys', () => {
     expect((await remove(other, added?.id ?? '', { code: two })).status).toBe(200)
   })
 
-  test('C88: no other challenge serves to add one', async () => {
+  test('C88: a challenge for signing in, or of another person, cannot be used to add a passkey', async () => {
     const { browser } = await aPerson()
     expect((await browser.get('/auth/passkey/generate-register-options')).status).toBe(405)
     const { challenge } = (await browser.get('/auth/passkey/generate-authenticate-options')).json()

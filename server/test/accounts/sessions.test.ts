@@ -103,7 +103,7 @@ describe('the session’s cookie', () => {
     ['nothing', () => ''],
     ['rubbish', () => '%00%ff.%'],
     ['half an escape', () => '%'],
-    ['a very long one', () => 'x'.repeat(8_000)],
+    ['a very long value', () => 'x'.repeat(8_000)],
   ])('with %s it is not valid', async (_title, change) => {
     const { browser } = known
     const cookie = `boltyard.session_token=${change(browser.cookies.get('boltyard.session_token') ?? '')}`
@@ -136,7 +136,7 @@ describe('the session’s cookie', () => {
     expect(await activityOf(email)).toEqual(['account.created', 'person.signed_up'])
   })
 
-  test('does not outlive a session that has ended, wherever the cookie was copied to', async () => {
+  test('stops working when its session ends, even as a copy', async () => {
     const { browser } = await aPerson()
     const { cookie } = browser
     expect((await browser.post('/auth/sign-out')).status).toBe(200)

@@ -30,7 +30,7 @@ const send = (browser: Browser, method: string, path: string, json: unknown = {}
 /** As if the session had begun with a passkey. */
 const usePasskey = (userId: string, ago = '1 minute') =>
   sql`UPDATE people_sessions SET method = 'passkey', created_at = now() - ${ago}::interval WHERE person_id = ${userId}`
-/** Until this many requests wait for a row that a test has locked. */
+/** Waits until this many requests wait for a row that a test has locked. */
 const untilWaiting = (count: number) =>
   eventually(async () => {
     const waiting = await sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
@@ -42,7 +42,7 @@ const linkTo = async (email: string): Promise<string> => {
 }
 
 describe('C88: the email address', () => {
-  test('C88: it changes with the password or a recent passkey, not with an old one; links for the old address die', async () => {
+  test('C88: it can be changed with the password or a recent passkey, not with an old one; links for the old address stop working', async () => {
     const { browser, email, userId } = await aPerson()
     const [next, last] = [newEmail(), newEmail()]
     const token = await linkTo(email)
@@ -170,7 +170,7 @@ describe('C88: deleting the account', () => {
     expect(explanation).toContain('until 2099-01-31 12:00 UTC')
     expect((await remove()).json().error).toMatchObject({ message: explanation, dueAt })
     expect((await browser.me()).account.id).toBe(accountId)
-    // A node of a host that is gone is never removed. No date in the past is promised.
+    // If the host of a deleted node is gone, its removal is overdue. The message must not promise a date in the past.
     await sql`UPDATE nodes SET deleted_at = '2026-01-01T12:00:00Z' WHERE id = ${node.id}`
     expect((await deletionOf(browser)).explanation).toMatch(/about to be removed.*ask the operator/)
   })
@@ -197,7 +197,7 @@ describe('C88: deleting the account', () => {
       creditSat: expect.any(Number),
       explanation: expect.stringContaining('can be paid until'),
     })
-    // Expired, but its node has not been asked for the last time.
+    // The invoice has expired, but the service has yet to ask the treasury about it a last time.
     await sql`UPDATE top_ups SET expires_at = now() - interval '1 second', ask_at = now() + interval '1 hour' WHERE account_id = ${accountId}`
     expect(refusalOf(await remove())).toEqual([400, 'open_top_up'])
     await sql`UPDATE top_ups SET ask_at = NULL WHERE account_id = ${accountId}`

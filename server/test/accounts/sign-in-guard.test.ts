@@ -235,7 +235,7 @@ describe('C44: guessing passwords', () => {
 })
 
 describe('C44: sign-ins at the same time', () => {
-  test('C44: one that began before another of the same person, and was counted after it, is not taken for one during a pause', async () => {
+  test('C44: an attempt that began before another one for the same email, and is counted after it, is not refused as if there were a pause', async () => {
     const key = Buffer.from('two at once')
     await sql.begin(async (earlier) => {
       await earlier`SELECT now()`

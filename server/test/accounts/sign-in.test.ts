@@ -104,7 +104,7 @@ describe('signing up', () => {
     ['no address', { email: 'a.example.com', password: PASSWORD }, /email address/],
     ['an address with a NUL', { email: 'a\u0000@example.com', password: PASSWORD }, /email address/],
     ['a name with a NUL', { email: 'a@example.com', password: PASSWORD, name: 'a\u0000' }, /"name"/],
-    ['an account of somebody’s choice', { email: 'a@example.com', password: PASSWORD, accountId: 'acct_x' }, /"accountId"/],
+    ['an account that the caller chooses', { email: 'a@example.com', password: PASSWORD, accountId: 'acct_x' }, /"accountId"/],
     ['a role', { email: 'a@example.com', password: PASSWORD, emailVerified: true }, /"emailVerified"/],
     ['nothing', {}, /"email" is missing/],
   ])('refuses %s', async (_title, body, sentence) => {
@@ -221,7 +221,7 @@ describe('passkeys', () => {
     ],
     ['an id with a NUL', { id: 'A\u0000', rawId: 'A', type: 'public-key', response: {} }],
     ['an id that is an object', { id: { $ne: '' }, rawId: 'A', type: 'public-key', response: {} }],
-    ['transports that are none', { id: 'AAAA', rawId: 'AAAA', type: 'public-key', response: { transports: { join: 1 } } }],
+    ['invalid transports', { id: 'AAAA', rawId: 'AAAA', type: 'public-key', response: { transports: { join: 1 } } }],
   ]
   test.each(rubbish)('%s is refused, when creating a passkey and when signing in', async (_title, response) => {
     const { browser } = known

@@ -67,7 +67,7 @@ describe('C32: the 402 can be paid', () => {
     })
     const { node } = await owner.createReady()
     expect(await topUpsOf(sql, owner)).toHaveLength(1)
-    // The amount would be a riddle without the node that runs already.
+    // The message counts the node that already runs; otherwise, the amount would seem wrong.
     expect((await create(owner)).json().error.message).toMatch(/does not cover 2 nodes for one day \(100 sat each\)/)
     await owner.delete(node.id)
   })
@@ -105,7 +105,7 @@ describe('C32: the 402 can be paid', () => {
     // A top-up that is about to expire is not offered again.
     await sql`UPDATE top_ups SET expires_at = now() + interval '20 minutes' WHERE account_id = ${owner.accountId}`
     expect((await offered(owner)).invoice).not.toBe(first.invoice)
-    // Neither is one that was paid.
+    // A paid top-up is not offered again either.
     await pay(first.invoice)
     await credited(owner)
   })
@@ -274,7 +274,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
   test('C32: after a kill between the invoice and its row, no one has seen that invoice, and the next one works', async () => {
     const owner = await newOwner(yard, { creditSat: 0 })
     await yard.restart('SIGKILL', { CRASH_AT: 'top-up: invoice made' })
-    // The service asks for an invoice, and dies, once it has found the treasury again.
+    // Once the service has found the treasury again, it asks for an invoice, and dies.
     await eventually(
       () =>
         create(owner).then(

@@ -122,7 +122,7 @@ describe('C87: signing in', () => {
     for (const code of [app.code(1), recoveryCodes[0]]) {
       const answers = await Promise.all([server, replica, server, replica].map((at) => signIn(aBrowser(at), email, code)))
       expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401])
-      // With those of the first code, there may be enough wrong ones for a pause.
+      // The refused sign-ins of both rounds together would cause a pause.
       await sql`DELETE FROM sign_in_failures`
     }
   })

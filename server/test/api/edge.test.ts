@@ -76,7 +76,7 @@ describe('C2: every error has one shape', () => {
     expectProblem(await newAccount(padded(65_537)), 413, 'payload_too_large')
   })
 
-  test('C2: 413 for a body that does not say how long it is', async () => {
+  test('C2: 413 for a body over 64 KiB that does not declare its length', async () => {
     const head = `POST /operator/v1/accounts HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.operatorToken}\r\n`
     const chunk = `${(70_000).toString(16)}\r\n${' '.repeat(70_000)}\r\n`
     const text = await sendRaw(
@@ -155,31 +155,28 @@ describe('C2: invalid input on the socket gets the same shape, and never a 500',
   const nonsense: [title: string, bytes: string][] = [
     ['no HTTP', 'hello\r\n\r\n'],
     ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
-    ['a method that is none', 'FETCH /v1/api-key HTTP/1.1\r\nHost: localhost\r\n\r\n'],
-    ['a version that is none', 'GET /v1/api-key HTTP/9.9\r\nHost: localhost\r\n\r\n'],
+    ['an unknown method', 'FETCH /v1/api-key HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['an unknown version', 'GET /v1/api-key HTTP/9.9\r\nHost: localhost\r\n\r\n'],
     ['no host', 'GET /v1/api-key HTTP/1.1\r\n\r\n'],
     ['a header without a colon', 'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nnonsense\r\n\r\n'],
     ['a header with a space in its name', 'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nX Y: z\r\n\r\n'],
     ['a NUL in a header', 'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nX: \x00\r\n\r\n'],
     ['20,000 bytes of headers', `GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
     ['a path of 20,000 bytes', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`],
-    ['a path that is no path', 'GET nonsense HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['an invalid path', 'GET nonsense HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     ['a full URL as the path', 'GET http://other.example/v1/api-key HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     ['raw UTF-8 in the path', 'GET /v1/\xc3\xa9 HTTP/1.1\r\nHost: localhost\r\n\r\n'],
-    ['a length that is no number', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n'],
+    ['a length that is not a number', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n'],
     ['a negative length', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n'],
     ['two lengths', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
     [
       'a length and chunks (smuggling)',
       'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
-    ['a chunk size that is none', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n'],
+    ['an invalid chunk size', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n'],
+    ['an unknown expectation', 'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nExpect: miracles\r\nConnection: close\r\n\r\n'],
     [
-      'an expectation that is none',
-      'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nExpect: miracles\r\nConnection: close\r\n\r\n',
-    ],
-    [
-      'an upgrade to nothing',
+      'an upgrade to an unknown protocol',
       'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade, close\r\nUpgrade: tea\r\n\r\n',
     ],
     [
@@ -324,7 +321,7 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
   })
 
   const bytes: [title: string, body: Buffer][] = [
-    ['a byte that never stands in UTF-8', Buffer.from('{"name":"\xff"}', 'latin1')],
+    ['a byte that never occurs in UTF-8', Buffer.from('{"name":"\xff"}', 'latin1')],
     ['an overlong slash', Buffer.from('{"name":"\xc0\xaf"}', 'latin1')],
     ['half a character', Buffer.from('{"name":"\xe7\xaf"}', 'latin1')],
     ['a surrogate in UTF-8', Buffer.from('{"name":"\xed\xa0\x80"}', 'latin1')],
@@ -524,7 +521,7 @@ describe('C2: while the store is down', () => {
         expectProblem(answer, 503, 'service_unavailable')
         expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/)
       }
-      // Whoever only read something need not wonder what they changed.
+      // Only a request that may have changed something gets this warning.
       expect(answers.map(({ text }) => text.includes('A change may have been made'))).toEqual([false, true, false, false])
       expect((await server.send('GET', '/healthz')).status).toBe(200)
     }

@@ -128,14 +128,14 @@ describe('C43: which address counts', () => {
     ['one hop, no header', () => behindOne, undefined, '127.0.0.1'],
     ['one hop, what the proxy saw', () => behindOne, '1.1.1.1', '1.1.1.1'],
     ['one hop, a claim before it', () => behindOne, '9.9.9.9, 1.1.1.1', '1.1.1.1'],
-    ['one hop, a claim in a header of its own', () => behindOne, ['9.9.9.9', '1.1.1.1'], '1.1.1.1'],
+    ['one hop, a claim in a separate header', () => behindOne, ['9.9.9.9', '1.1.1.1'], '1.1.1.1'],
     ['two hops', () => behindTwo, '1.1.1.1, 2.2.2.2', '1.1.1.1'],
     ['two hops, a claim before them', () => behindTwo, '9.9.9.9, 1.1.1.1, 2.2.2.2', '1.1.1.1'],
     ['two hops, but only one came', () => behindTwo, '1.1.1.1', '1.1.1.1'],
     ['a list, what the proxy saw', () => behindList, '1.1.1.1', '1.1.1.1'],
     ['a list, through two of its networks', () => behindList, '1.1.1.1, 2001:db8:9::1, 10.1.2.3', '1.1.1.1'],
     ['a list, a claim before a stranger', () => behindList, '9.9.9.9, 1.1.1.1', '1.1.1.1'],
-    ['a list, a claim to be one of it', () => behindList, '10.1.1.1, 1.1.1.1', '1.1.1.1'],
+    ['a list, a claim to be in it', () => behindList, '10.1.1.1, 1.1.1.1', '1.1.1.1'],
     ['IPv6', () => behindOne, '2001:db8::1', '2001:db8::1'],
   ]
 
@@ -174,7 +174,7 @@ describe('C43: which address counts', () => {
 })
 
 describe('C42, C44: an address', () => {
-  test('IPv6 counts by /64, in any notation: each customer has at least that many', async () => {
+  test('IPv6 counts by /64, in any notation, because one customer has at least that many addresses', async () => {
     const statuses = await failOften(behindOne, MANY, (index) =>
       index % 2 ? `2001:db8:1:2::${index}` : `2001:0DB8:1:2:ffff:${index}:0:1`,
     )

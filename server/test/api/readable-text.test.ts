@@ -38,7 +38,7 @@ describe('security 29: misleading and invisible text', () => {
         .filter(([name]) => ['name', 'description', 'resource', 'reason'].includes(name))
         // Node names are checked after trimming, in nodes.test.ts.
         .filter(() => !/^\/(v1|dashboard\/api)\/nodes(\/\{nodeId\})?$/.test(path))
-        // Only compared with the name of the account.
+        // This name is only compared with the name of the account.
         .filter(() => path !== '/dashboard/api/account/deletion')
         // A field that may be null is a union.
         .map(([name, { anyOf, pattern = anyOf?.[0].pattern }]): [string, string, string] => [`${method} ${path}`, name, pattern]),

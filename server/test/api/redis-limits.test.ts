@@ -151,7 +151,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
     expect([...statuses]).toEqual([401])
   })
 
-  test('the service starts even if Redis is not there or refuses the password; its password stays out of the log', async () => {
+  test('the service starts even if Redis cannot be reached or refuses the password; the password stays out of the log', async () => {
     const nowhere = `redis://:${PASSWORD}@127.0.0.1:${await freePort()}`
     const wrong = redis.url.replace(PASSWORD, `wrong-${PASSWORD}`)
     for (const url of [nowhere, wrong]) {

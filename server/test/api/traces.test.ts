@@ -93,7 +93,7 @@ describe('traces', () => {
     expect(texts.join('\n')).toContain('gateway_payments')
   })
 
-  test('a step of the reconciler is a trace of its own; a request through the node’s address too', () => {
+  test('each step of the reconciler has a separate trace, and so has each request through a node’s address', () => {
     const calls = named('reconcile a node').flatMap(childrenOf)
     expect(calls.map(({ name }) => name)).toContain('node getinfo')
     expect(named('GET (node)').map((span) => attributesOf(span)['http.response.status_code'])).toContain(401)
@@ -127,12 +127,12 @@ test('without a collector the service works, says so once, and stops', async () 
   expect((await server.send('GET', '/readyz')).status).toBe(200)
   await eventually(() => warnings().length > 0, 'the first export to fail')
   expect((await server.send('GET', '/readyz')).status).toBe(200)
-  // The second one.
+  // Stopping exports again, which fails too.
   await server.stop()
   expect(warnings()).toHaveLength(1)
 })
 
-test('without a trusted proxy, nobody chooses the ids of traces', () => {
+test('without a trusted proxy, a client cannot choose the ids of traces', () => {
   const request = { headers: { traceparent: `00-${TRACE}-${CALLER}-01` } } as unknown as Parameters<typeof startOf>[0]
   expect(startOf(request, false)).toEqual({ traceparent: undefined })
   expect(startOf(request, 1)).toEqual({ traceparent: `00-${TRACE}-${CALLER}-01` })

@@ -19,7 +19,7 @@ const IS_FULL = process.env.FULL === '1'
 const PAYMENTS = IS_FULL ? 10_000 : 40
 const AT_ONCE = IS_FULL ? 12 : 6
 const TIMEOUT_MS = (IS_FULL ? 180 : 5) * 60_000
-/** How often a point is passed before the service dies there: not at the first chance, so that other work is under way. */
+/** At which pass of a point the service dies there: not at the first, so that other work is under way. */
 const PASSES = IS_FULL ? 100 : 2
 /** Every point that a payment or an event passes. */
 const POINTS = [
@@ -37,7 +37,7 @@ const POINTS = [
   'delivered: confirmed',
   'release: released',
 ]
-/** While these are awaited, a transaction is open. The others are not passed then, because events get no numbers. */
+/** While the test waits for these points, it keeps a transaction open. Events get no numbers then, so their own points are not passed. */
 const WITH_OPEN_TRANSACTION = ['payment: committed', 'redeem: claimed']
 
 type Event = { id: string; type: string; data: { paymentId?: string; keyId?: string } }
@@ -137,7 +137,7 @@ async function isPaid(payment: Payment): Promise<boolean> {
   return true
 }
 
-/** What only takes time otherwise: attempts become due, and the leases of a process that was killed end. */
+/** Replaces waiting: attempts become due, and the leases of a killed process end. */
 async function letTimePass(isDead: boolean): Promise<void> {
   await sql`
     UPDATE webhook_deliveries SET next_at = now(), lease_until = NULL

@@ -29,7 +29,7 @@ async function funded(origin: Yard): Promise<Created> {
   return created
 }
 
-/** One node, one process and all of its money. Every directory belongs to a node. */
+/** The node runs in one process and has all of its money, and every directory belongs to a node. */
 async function isWell(id: string, { credentials }: Created): Promise<void> {
   await yard.expectOk(yard.send('POST', `/v1/nodes/${id}/start`, { token: owner.key }))
   expect((await yard.node(id, credentials.password, 'GET', '/getbalance')).balanceSat).toBe(FUNDED_SAT)
@@ -74,7 +74,7 @@ test('C70: an interrupted adoption is finished from its own directory, even if t
   const [copy, renamed] = [`${directory}-copy`, `${directory}-renamed`]
   cpSync(directory, copy, { recursive: true })
   const adoption = (path: string): string[] => ['adopt', path, '--account', owner.accountId, '--version', '0.8.0']
-  // As long as no seed was replaced, the operator may still choose.
+  // Until a seed.dat is replaced, the operator may still adopt another copy.
   await diesAt('adopt: the id is chosen', adoption(copy))
   await diesAt('adopt: copied', adoption(directory))
   const before = contentsOf(copy)
@@ -82,7 +82,7 @@ test('C70: an interrupted adoption is finished from its own directory, even if t
   expect(await command(yard, adoption(copy))).toMatchObject(refusal)
   renameSync(directory, renamed)
   expect(await command(yard, adoption(copy))).toMatchObject(refusal)
-  // Not even under the same name.
+  // Another copy is refused even in the place of the original.
   cpSync(copy, directory, { recursive: true })
   expect(await command(yard, adoption(directory))).toMatchObject(refusal)
   expect([contentsOf(copy), contentsOf(directory)]).toEqual([before, before])

@@ -21,7 +21,7 @@ test.each([
   const webhook = await createWebhook(owner, { url: receiver.url, types: ['key.created'] })
   yard.arm(point)
   const sql = yard.sql()
-  // Not by a request: the service may die before it responds.
+  // Written directly, because the service may die before it responds to a request.
   await sql`INSERT INTO activity (account_id, actor, action, target) VALUES (${owner.accountId}, 'test', 'key.created', 'key_1')`
   await yard.died(point)
   expect(receiver.received).toHaveLength(sentBefore)

@@ -183,7 +183,7 @@ describe('C47: the activity log as people read it', () => {
   })
 })
 
-test('what is not about payments is found by its own index, however many payments there are', async () => {
+test('entries that are not about payments are found by a separate index, however many payments there are', async () => {
   const gus = await signUp(server)
   await sql`
     INSERT INTO activity (account_id, actor, action, target)

@@ -39,7 +39,7 @@ const csvOf = async (id: string): Promise<string[]> => {
   return text.split('\r\n')
 }
 
-/** Two nodes for three hours, of which one ran on for 20 minutes that are not posted. */
+/** Two nodes that ran for three hours. One of them ran for another 20 minutes, which are not posted. */
 async function usedAccount(): Promise<{ id: string; nodes: [string, string] }> {
   await forgetNodes(sql)
   await clock.set(NOON)
@@ -89,7 +89,7 @@ describe('C31: the ledger adds up', () => {
     expect(found.matching).toEqual({ count: usage.length, amountMsat: sum(usage.map(({ amountMsat }) => amountMsat)) })
     const next = await credit.ledger(id, found.entries.at(-1)?.id, 100, { kind: 'usage' })
     expect(next.entries).toEqual(usage.slice(3))
-    // The sum is on the first page, and reading it again would cost as much.
+    // Only the first page has the sum, because calculating it again for each page would cost as much again.
     expect(next.matching).toBeNull()
     const early = await credit.ledger(id, undefined, 100, { from: NOON, to: NOON + 3_601 })
     expect(early.entries).toEqual(all.filter(({ createdAt }) => createdAt >= NOON && createdAt < NOON + 3_601))
@@ -113,14 +113,14 @@ describe('C31: the ledger adds up', () => {
       { nodeId: nodes[1], nodeName: 'x', isDeleted: true, amountMsat: chargedFor(nodes[1]), minutes: 181 },
     ])
     expect(sum(all.quarterHours.map(({ amountMsat }) => amountMsat))).toBe(sum(all.nodes.map(({ amountMsat }) => amountMsat)))
-    // By the time of the entries: the third hours, the minute of the stop, and what runs.
+    // Posted usage counts by the time of its entry: the third hour of each node, the minute of the stop, and the unposted 20 minutes.
     const lastHour = await credit.usage(id, NOON + 2 * 3_600 + 900)
     expect(lastHour.nodes.map(({ minutes }) => minutes)).toEqual([80, 61])
     expect(await credit.usage(await newAccount(sql), NOON)).toEqual({ nodes: [], quarterHours: [] })
   })
 })
 
-describe('what nodes cost, of days that are added up', () => {
+describe('what nodes cost, with days that are added up', () => {
   const DAY = 86_400
   /** Two nodes for ten days, an hour at a time, until the clock's present. */
   async function longUse(): Promise<{ id: string; end: number; addUp: () => Promise<number> }> {
@@ -168,13 +168,13 @@ describe('what nodes cost, of days that are added up', () => {
     expect(await all()).toEqual(before)
   })
 
-  test('C83: entries of days that are added up are not read for it', async () => {
+  test('C83: the entries of days that are added up are not read again', async () => {
     const { id, end, addUp } = await longUse()
     await addUp()
     await sql`ANALYZE`
     const read = await sql.begin(async (store) => {
       await store`SET LOCAL enable_seqscan = off`
-      // These also count what the connection read before, if that was less than a second ago.
+      // These statistics also count what the connection read before, if that was less than a second ago.
       const count = async (): Promise<number> =>
         (
           await store<{ read: number }[]>`
@@ -184,11 +184,11 @@ describe('what nodes cost, of days that are added up', () => {
       await usageOf(store, id, end - 11 * DAY, PRICE_MSAT)
       return (await count()) - before
     })
-    // Of the day and the part of one that are not: about 80 entries, read twice, and as many intervals. All of them would be 1,400.
+    // Only the last day and part of another are not added up: about 80 entries, read twice, and as many intervals. All would be 1,400.
     expect(read).toBeLessThan(400)
   })
 
-  test('a time further back is refused', async () => {
+  test('a time more than 92 days back is refused', async () => {
     await clock.set(NOON)
     const id = await newAccount(sql)
     await expect(credit.usage(id, NOON - 93 * DAY)).rejects.toMatchObject({ code: 'bad_request' })
@@ -213,7 +213,7 @@ describe('the exported ledger', () => {
     expect(balance).toBe(summary.balanceMsat)
   })
 
-  test('does not run what an operator wrote as a formula, and quotes what would break a line', async () => {
+  test('contains no formula, whatever an operator wrote, and quotes what would break a line', async () => {
     const id = await newAccount(sql)
     await credit.add(id, 5, '=HYPERLINK("http://evil.example")', 'operator')
     await credit.add(id, 5, 'one, "two"\r\nthree', 'operator')

@@ -40,7 +40,7 @@ test('dashboard: the last known balance stays, with its time, when the node no l
   await ann.want(200, 'POST', `/nodes/${shop.node.id}/start`, { json: {} })
 })
 
-test('dashboard: nobody has to open a node’s page for its balance to be known', async () => {
+test('dashboard: the balance of a node becomes known without anyone opening its page', async () => {
   const other = await ann.createReady()
   await eventually(
     async () => (await ann.want(200, 'GET', `/nodes/${other.node.id}`)).balanceSat === 0,
@@ -89,7 +89,7 @@ test('dashboard: what a node receives through its own invoices counts as receive
   const json = { nodeId, amountSat: 300, description: 'Tea', protocol: 'l402' }
   const { challenge } = await ann.want(201, 'POST', '/payments', { json })
   await ann.want(200, 'POST', '/sandbox/pay', { json: { invoice: offerIn(challenge).invoiceText } })
-  // The service settles it; the other one is known once the page has asked for it.
+  // The service learns of this payment on its own; it learns of the invoice made by hand when the page asks for it.
   await eventually(async () => (await ofTill()) - before === 300, 'the payment of the gateway')
   expect(await ann.want(200, 'GET', `/nodes/${nodeId}/invoices/${byHand.paymentHash}`)).toMatchObject({ isPaid: true })
   expect([(await ofTill()) - before, (await received('')) - beforeOfAll]).toEqual([4_300, 4_300])

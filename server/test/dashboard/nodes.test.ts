@@ -266,7 +266,7 @@ describe('C30: what the dashboard may do with a node', () => {
     expect(await payInvoice(access.address, access.password(), wish, PATIENCE_MS)).toEqual({ answer: 'wrong password' })
   })
 
-  test('even without our own check: the row says full, but the stored password is the restricted one', async () => {
+  test('the node refuses even if the row says full, because the stored password is the restricted one', async () => {
     const before = await balanceOf(limited)
     await sql`UPDATE nodes SET access_mode = 'full' WHERE id = ${limited.node.id}`
     expect((await refused(limited.node.id, { invoice: await invoiceOf(shop, 1000) })).slice(0, 2)).toEqual([

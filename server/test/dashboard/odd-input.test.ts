@@ -59,7 +59,7 @@ test.each(routes.map((route) => [`${route.method} ${route.path}`, route] as cons
     const attempt = async (where: string, url: string, json?: unknown): Promise<void> => {
       const headers = { 'idempotency-key': newRepeatKey() }
       const answer = await ann.send(method, url, method === 'GET' ? {} : { headers, json: json ?? usualOf(body) })
-      // A node or the treasury may be unavailable here, but that is told in its own words.
+      // A node or the treasury may be unavailable here, but that is never a 500.
       if (answer.status === 500) wrong.push([where, url.slice(0, 200), answer.text])
     }
     const search = queryOf(usualOf(query))

@@ -96,7 +96,7 @@ describe('what the overview shows', () => {
     expect(quarterHours.filter(({ at }) => at % (15 * 60) !== 0)).toEqual([])
     for (const [place, ago] of [22 * HOUR, 2 * HOUR, 0].entries())
       expect(Math.abs((quarterHours[place]?.at ?? 0) + 450 - (got.now - ago))).toBeLessThan(450 + 30)
-    // Twice the period, for comparison, and a day for time zones.
+    // The response covers twice the period, for comparison, and one more day, for time zones.
     const sumOf = async (query: string): Promise<number> => {
       const { quarterHours: points } = await ann.want(200, 'GET', `/received?${query}`)
       return points.reduce((sum: number, { sat }: { sat: number }) => sum + sat, 0)
@@ -104,7 +104,7 @@ describe('what the overview shows', () => {
     expect(await sumOf('days=7')).toBe(654_321)
     expect(await sumOf(`days=30&nodeId=${nodeId}`)).toBe(654_321)
     expect(await sumOf('days=30&nodeId=node_elsewhere')).toBe(0)
-    // A period of its own, such as a month: the end is not included.
+    // A period with a start and an end, such as a month. The end is not included.
     const now = got.now
     expect(await sumOf(`from=${now - 4 * DAY}&to=${now - DAY}`)).toBe(50_000)
     expect(await sumOf(`from=${now - 10 * DAY}&to=${now - DAY}&nodeId=${nodeId}`)).toBe(650_000)
@@ -121,18 +121,18 @@ describe('what the overview shows', () => {
     ])
       expect([query, ...(await ann.refusal('GET', `/received?${query}`)).slice(0, 2)]).toEqual([query, 400, 'bad_request'])
     expect((await ann.want(200, 'GET', '/received/nodes')).nodes).toEqual([{ nodeId, sat: 654_321, count: 6 }])
-    // By the time of settlement, without the one that was not paid.
+    // Newest settlement first, without the payment that was never settled.
     expect(recent.map(({ amountSat }: { amountSat: number }) => amountSat).sort((a: number, b: number) => a - b)).toEqual([
       1, 20, 300, 4_000, 50_000, 600_000,
     ])
     expect(recent.slice(2).map(({ amountSat }: { amountSat: number }) => amountSat)).toEqual([20, 300, 50_000, 600_000])
     // Five were issued in 7 days, five settled (including the late one), and three of these paid.
     expect(funnel).toEqual({ issued: 5, settled: 5, paid: 3 })
-    // From a midnight of the reader's. Nobody can make the service count a year.
+    // The page sends a midnight of the reader's time zone. A start too far back is moved forward, so that the service never counts a year.
     const since = async (from: number) => (await ann.want(200, 'GET', `/overview?from=${from}`)).funnel
     expect(await since(now - 2 * DAY)).toEqual({ issued: 4, settled: 4, paid: 2 })
     expect(await since(now - 100 * DAY)).toEqual({ issued: 5, settled: 5, paid: 3 })
-    // Ids have no room for the time of this: it must not count as an early one.
+    // This time does not fit into an id. It must not be taken for an early time.
     expect(await since(Math.ceil(2 ** 42 / 1000))).toEqual({ issued: 0, settled: 0, paid: 0 })
     expect(checklist).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: true })
   })
@@ -147,7 +147,7 @@ describe('what the overview shows', () => {
     expect([await nodes(), await isSilent()]).toEqual([{ ready: 2, silent: 0, ...rest }, false])
     await sql`UPDATE nodes SET phase = 'starting' WHERE id = ${copy}`
     expect([await nodes(), await isSilent()]).toEqual([{ ready: 1, silent: 1, ...rest }, true])
-    // While it is being restarted, the page should say so.
+    // While a node is being restarted, it is not shown as silent, because the page shows the restart.
     await sql`UPDATE nodes SET operation = 'restart' WHERE id = ${copy}`
     expect(await isSilent()).toBe(false)
     for (const [status, named] of [
@@ -158,12 +158,12 @@ describe('what the overview shows', () => {
       await sql`UPDATE nodes SET status = ${status}, operation = NULL WHERE id = ${copy}`
       expect(await nodes()).toEqual({ ready: 1, silent: 0, ...rest, [named]: 1 })
     }
-    // The list of failed nodes does not have it while it is being started.
+    // A failed node that is being started counts as starting, as in the list of failed nodes.
     await sql`UPDATE nodes SET operation = 'start' WHERE id = ${copy}`
     expect(await nodes()).toEqual({ ready: 1, silent: 0, ...rest, starting: 1 })
   })
 
-  test('dashboard: attention is asked for customers who did not get what they paid for, not for those being served', async () => {
+  test('dashboard: customers who did not get what they paid for need attention; those being served do not', async () => {
     const bob = await signUp(server)
     const { node } = await bob.create()
     const attention = async () => (await bob.want(200, 'GET', '/overview')).attention
@@ -188,7 +188,7 @@ describe('what the overview shows', () => {
       UPDATE paid_payments SET released_request_ids = ARRAY['r']
       WHERE id IN (SELECT id FROM gateway_payments WHERE account_id = ${bob.accountId} AND amount_sat = 3)`
     expect(await attention()).toEqual({ ...none, unclaimedPayments: 1, failedDeliveries: 2 })
-    // The page counts and lists them by one rule: those whose customers got nothing, so not what was only validated.
+    // The page counts and lists by one rule: payments whose customers got nothing, without those that were only validated.
     const unfulfilled = `state=unfulfilled&from=${seconds() - 7 * DAY}`
     const { payments } = await bob.want(200, 'GET', `/payments?${unfulfilled}`)
     expect(payments.map(({ amountSat }: { amountSat: number }) => amountSat).sort()).toEqual([1, 2, 3])
@@ -228,7 +228,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     const { node } = await ann.create()
     nodes = await insertNodes(ann.accountId, node.id, NODES)
     const [theirs = ''] = await insertNodes(other.accountId, node.id, 1)
-    // Over a month, three of four payments are settled and two of those paid. A neighbour has a quarter as many.
+    // Over a month, three of four payments are settled and two of those paid. Another account has a quarter as many.
     const month = (count: number) =>
       Array.from({ length: count }, (_, n) => {
         const ageSeconds = Math.floor((n / count) * 30 * DAY)
@@ -304,19 +304,19 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     ['the newest payments', (store) => listPayments(store, ann.accountId, { limit: 21 })],
     ['the newest of a node', (store) => listPayments(store, ann.accountId, { limit: 21, nodeId: nodes[0] ?? '' })],
     [
-      'the next page of them',
+      'the next page of a node',
       (store) => listPayments(store, ann.accountId, { limit: 21, before: newId('pay', Date.now() - 20 * DAY * 1000) }),
     ],
     ['the newest paid ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'paid' })],
     ['the newest open ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'payment_required' })],
     ['the newest expired ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'expired' })],
     [
-      'a later page of the paid ones',
+      'a later page of paid payments',
       (store) =>
         listPayments(store, ann.accountId, { limit: 21, status: 'paid', before: newId('pay', Date.now() - 20 * DAY * 1000) }),
     ],
     ['the newest activity', (store) => listActivity(store, ann.accountId, 51)],
-    ['a later page of it', (store) => listActivity(store, ann.accountId, 51, 30_000)],
+    ['a later page of activity', (store) => listActivity(store, ann.accountId, 51, 30_000)],
     ['the nodes', (store) => listNodes(store, ann.accountId)],
     ['the keys', (store) => listKeys(store, ann.accountId)],
   ]

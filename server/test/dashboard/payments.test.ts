@@ -155,7 +155,7 @@ describe('payments of an account', () => {
     expect((await bob.refusal('GET', `/payments/${id}/events`))[1]).toBe('gateway_payment_not_found')
   })
 
-  test('C83: a period may end in any year, and one that no database knows is refused', async () => {
+  test('C83: a period may end in any year up to 9999; a time that PostgreSQL cannot store is refused', async () => {
     const all = await listed('')
     const year = (number: number): number => Date.UTC(number, 0) / 1000
     for (const to of [year(2110), year(2150), year(9999)]) expect(await listed(`to=${to}`)).toEqual(all)
@@ -164,7 +164,7 @@ describe('payments of an account', () => {
       expect((await ann.refusal('GET', `${path}?to=999999999999999`))[1]).toBe('bad_request')
   })
 
-  test('dashboard: pages lead there and back again, and the page before the second is the first', async () => {
+  test('dashboard: pages can be followed forward and back, and the page before the second is the first', async () => {
     const page = (query: string) => ann.want(200, 'GET', `/payments?limit=4${query}`)
     const names = ({ payments }: { payments: { id: string }[] }) => payments.map(({ id }) => nameOf(id))
     const first = await page('')
@@ -203,7 +203,7 @@ describe('one payment', () => {
     expect((await ann.want(200, 'GET', `/payments/${id}`)).createdBy).toEqual({ id: keyId, kind: 'key', name: 'Shop server' })
     expect((await ann.want(200, 'GET', `/payments?keyId=${keyId}`)).payments).toHaveLength(1)
     expect((await ann.want(200, 'GET', '/payment-keys')).keys).toContainEqual({ id: keyId, name: 'Shop server', isRevoked: true })
-    // Both payments of a batch, and what a person tries out.
+    // A payment that a person tried out names the person.
     const { id: tried } = await ann.want(201, 'POST', '/payments', { json })
     expect((await ann.want(200, 'GET', `/payments/${tried}`)).createdBy).toEqual({
       id: ann.userId,

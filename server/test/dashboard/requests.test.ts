@@ -123,13 +123,13 @@ test('C85: one newer row among the oldest, or a clock that is ahead, does not st
   expect(await sql`SELECT request_id FROM api_requests WHERE account_id = 'acct_old'`).toEqual([{ request_id: 'ahead' }])
 })
 
-test('C85: counts that are older than the table, as after a restore, are not said to be of its first day', async () => {
+test('C85: counts that are older than the table, as after a restore, move the first day back', async () => {
   await server.sql()`INSERT INTO api_key_usage VALUES (${key.id}, (now() AT TIME ZONE 'UTC')::date - 9, 4, 0)`
   const { since, today } = await ann.want(200, 'GET', '/key-usage')
   expect(Date.parse(today) - Date.parse(since)).toBe(9 * 86_400_000)
 })
 
-test('C85: a flood is counted in full and logged in part; errors have room of their own; what is left out is measured', async () => {
+test('C85: a flood is counted in full and logged in part; errors have a separate allowance; what is left out is measured', async () => {
   let dropped = 0
   const endWatch = requestLogProbe.watch((report) => {
     dropped += report.dropped
@@ -151,7 +151,7 @@ test('C85: a flood is counted in full and logged in part; errors have room of th
   expect(use).toEqual({ requests: 3_001, errors: 1 })
 })
 
-test('C85: the allowance refills with time, for each account on its own', () => {
+test('C85: the allowance refills with time, for each account separately', () => {
   const allowance = new Allowance()
   const take = (count: number, account: string, atMs: number): number =>
     Array.from({ length: count }, () => allowance.take(account, false, atMs)).filter(Boolean).length

@@ -37,7 +37,7 @@ test('C83: however many searches an account sends at once, they use one connecti
     expect(await isSearching()).toBeLessThanOrEqual(1)
     return sent
   })
-  // The one that had waited behind it finds the table free again.
+  // The search that waited behind it succeeds, because the table is free again.
   expect((await Promise.all(searches)).map(({ status }) => status)).toContain(200)
 })
 

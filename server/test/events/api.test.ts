@@ -32,7 +32,7 @@ function eventsAfter(cursor: string, ...types: string[]): Promise<Event[]> {
   }, `the events ${types}`)
 }
 
-/** A cursor after everything that has happened so far: an event that was written last is in the feed. */
+/** A cursor after everything that has happened so far: writes one more event, and waits until it is in the feed. */
 async function endOfFeed(): Promise<string> {
   const { id } = await server.newKey([], merchant.accountId)
   return eventually(async () => {

@@ -92,7 +92,7 @@ test.each([
     vi.useFakeTimers({ toFake: ['Date'], now: (NOON + seconds) * 1000 })
     const dispatcher = new Dispatcher({ sql, masterKeys: [master], guard, log: await createLogger('warn') })
     try {
-      // Null while the attempt is being made.
+      // There is no next attempt while this one is being made.
       const pauseMs = await eventually(() => nextAttemptInMs(sql), 'the first attempt to be recorded')
       expect(pauseMs).toBeGreaterThanOrEqual(5_000)
       expect(receiver.received).toHaveLength(1)

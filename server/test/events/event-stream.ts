@@ -19,7 +19,7 @@ export type EventStream = {
   close: () => void
 }
 
-/** `GET /v1/events/stream` as a program reads it that knows server-sent events. */
+/** Reads `GET /v1/events/stream` as a client of server-sent events does. */
 export async function openEventStream(server: Server, key: string, query = '', lastEventId?: string): Promise<EventStream> {
   const leaving = new AbortController()
   const response = await fetch(`${server.url}/v1/events/stream${query}`, {

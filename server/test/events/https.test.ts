@@ -79,7 +79,7 @@ async function sendSample({ port }: SecureReceiver, host = 'localhost'): Promise
   return owner.want<Result>(200, 'POST', `/webhooks/${id}/test`, { json: {} })
 }
 
-test('C61: a certificate for the name, by an authority that is trusted, is accepted', async () => {
+test('C61: a certificate for the host name from a trusted authority is accepted', async () => {
   const receiver = await new SecureReceiver(makeCertificate('trusted', 'localhost')).listen()
   expect(await sendSample(receiver)).toMatchObject({ status: 200, response: 'received', error: null })
   expect([receiver.names, receiver.requests]).toEqual([['localhost'], 1])
@@ -96,7 +96,7 @@ test.each([
   expect(receiver.requests).toBe(0)
 })
 
-test('C61: the connection goes to the address that was checked, and asks for the name', async () => {
+test('C61: the connection goes to the address that was checked, and names the host in the TLS handshake', async () => {
   const certificate = makeCertificate('trusted', 'shop.example')
   const checked = await new SecureReceiver(certificate).listen()
   const other = await new SecureReceiver(certificate).listen('127.0.0.2', checked.port)
@@ -105,7 +105,7 @@ test('C61: the connection goes to the address that was checked, and asks for the
   const guard = new AddressGuard({ allowPrivate: true, allowHttp: false, isOwnPort: () => false, resolve })
   const url = `https://shop.example:${checked.port}/`
   const result = await sendOnce(guard, { url, headers: {}, body: '{}' }, new AbortController().signal)
-  // The process of the tests does not trust the authority; by then, it has connected.
+  // The test process does not trust the authority, but it fails only after it has connected.
   expect(result.error).toBe('The connection failed (UNABLE_TO_VERIFY_LEAF_SIGNATURE).')
   expect([checked.names, checked.connections, other.connections, found.length]).toEqual([['shop.example'], 1, 0, 1])
 })

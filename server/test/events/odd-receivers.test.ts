@@ -77,7 +77,7 @@ describe('C57: a receiver that breaks HTTP', () => {
     }
   })
 
-  test('C57: a 101 that nobody asked for ends the attempt, and leaves nothing open', async () => {
+  test('C57: a 101 that was not requested ends the attempt, and leaves nothing open', async () => {
     says = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'
     const webhook = await createWebhook(owner, { url, ...KEYS })
     await happen(owner)
@@ -92,7 +92,7 @@ async function openPatient(): Promise<{ receiver: Receiver; waiting: ServerRespo
   return { receiver: await openReceiver((response) => waiting.push(response)), waiting }
 }
 
-/** An event that came later has arrived, so nothing that was due before it is left. */
+/** Waits until a later event arrives: by then, every attempt that was due before it has been made. */
 async function laterEventArrives(): Promise<void> {
   const later = await openReceiver()
   await createWebhook(owner, { url: later.url, ...KEYS })
@@ -141,7 +141,7 @@ describe('while a request is open', () => {
     if (after) verified(secret, after)
   })
 
-  test('C60: a delivery that is sent again begins anew, and the open attempt no longer counts', async () => {
+  test('C60: a delivery that is sent again starts over, and the open attempt no longer counts', async () => {
     const { receiver, waiting } = await openPatient()
     const webhook = await createWebhook(owner, { url: receiver.url, ...KEYS })
     await happen(owner)

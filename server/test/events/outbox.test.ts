@@ -86,7 +86,7 @@ describe('C53: the feed', () => {
       expect((await feed(account)).map(({ seq }) => seq)).toEqual(Array.from({ length: 30 }, (_, i) => i + 1))
   })
 
-  test('C53: several processes that number events at once give each one number, and an id of its own', async () => {
+  test('C53: if several processes number events at once, each event gets one number and a unique id', async () => {
     const other = await newAccount(sql)
     for (let index = 0; index < 200; index++) {
       await keyCreated(sql, `${index}`)
@@ -101,7 +101,7 @@ describe('C53: the feed', () => {
     expect(ids).toEqual({ count: 400 })
   })
 
-  test('events that a dump brought from another server keep their place before new ones', async () => {
+  test('events from a dump of another server keep their place before new ones', async () => {
     await keyCreated(sql, 'moved')
     await sql`UPDATE event_outbox SET xid = '9000000000000'`
     expect(await sequenceEvents(sql, 10)).toEqual({ count: 0, hasMore: true })
@@ -199,7 +199,7 @@ describe('C53: cursors', () => {
 })
 
 describe('C53: what is an event', () => {
-  /** Created, and settled at node_1. */
+  /** A payment that was created and settled at node_1. */
   async function settledPayment(): Promise<string> {
     const id = newId('pay')
     await sql`
@@ -210,7 +210,7 @@ describe('C53: what is an event', () => {
     return id
   }
 
-  test('C53, C56: whoever asks for one node gets the events of its payments, and no other payments', async () => {
+  test('C53, C56: a filter for one node selects the events of its payments, and of no other payments', async () => {
     for (const nodeId of ['node_1', 'node_2'])
       await sql`
         INSERT INTO webhooks (id, account_id, url, node_ids, key_id, secret)
@@ -226,7 +226,7 @@ describe('C53: what is an event', () => {
     expect(deliveries).toEqual([{ node_ids: ['node_1'] }])
   })
 
-  test('C53: each step of a payment, with what was sold, and never its invoice or credential', async () => {
+  test('C53: each step of a payment is an event that says what was sold, and never contains the invoice or credential', async () => {
     const id = await settledPayment()
     await sql`
       INSERT INTO paid_payments (account_id, id, actor, redeemed_at, redeem_request_id, held_until)

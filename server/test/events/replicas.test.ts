@@ -36,7 +36,7 @@ afterEach(async () => {
   for (const { id } of await webhooksWith(master).list(CALL)) await webhooksWith(master).delete(CALL, id)
 })
 
-/** Private addresses are allowed, and every name is this machine. */
+/** Private addresses are allowed, and every name resolves to this machine. */
 function guardOf(onAttempt: () => void = () => undefined): AddressGuard {
   const resolve = async (): Promise<string[]> => {
     onAttempt()

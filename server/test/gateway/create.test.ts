@@ -60,7 +60,7 @@ describe('a challenge', () => {
     })
   })
 
-  test('MPP 3, MPP 4, MPP 5: six parameters, once each, in this order; the realm is how clients reach us', async () => {
+  test('MPP 3, MPP 4, MPP 5: six parameters, once each, in this order; the realm is the host at which clients reach the service', async () => {
     const { challenge } = await charge(merchant, shop)
     expect(challenge).toMatch(
       /^Payment id="[\w-]{43}", realm="[^"|\\]+", method="lightning", intent="charge", request="[\w-]+", expires="[^"]+"$/,
@@ -343,7 +343,7 @@ describe('C35: descriptions', () => {
     expect(await refusal(wish({ description }))).toEqual(BAD)
   })
 
-  test('C35: only white space of any kind is 400, alone and mixed', async () => {
+  test('C35: a description of nothing but white space is 400, of one kind or mixed', async () => {
     for (const description of [...blanks].flatMap((blank) => [blank, blank.repeat(3), ` ${blank} `]))
       expect([shown(description), ...(await refusal(wish({ description })))]).toEqual([shown(description), ...BAD])
   })

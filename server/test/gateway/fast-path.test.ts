@@ -213,7 +213,7 @@ describe('C38: many validations at once', () => {
     expect(new Set(results.flatMap((result) => result?.receipt ?? [])).size).toBe(payments.length / states.length)
   })
 
-  test('of many callers with one payment, only the one whose name is recorded is told', async () => {
+  test('of many callers that mark one payment as paid, only the one that is recorded gets the payment', async () => {
     const payments = await Promise.all(Array.from({ length: 10 }, () => made(SETTLED)))
     // Two processes, which meet the payments in opposite orders.
     const processes = [new PaidBatches(sql), new PaidBatches(sql)]
@@ -247,7 +247,7 @@ describe('C38: many validations at once', () => {
       await other`INSERT INTO paid_payments (account_id, id, actor) VALUES (${call.accountId}, ${payments[1]?.id ?? ''}, 'other')`
       for (const order of [payments, [...payments].reverse()]) {
         const batches = new PaidBatches(sql)
-        // Those that come first have statements of their own, and the next ones share one.
+        // The first calls have separate statements; the following ones share one.
         results.push(...[...unknown, ...order].map(({ id, proof }) => batches.mark(call, id, proof)))
       }
       await eventually(async () => {
@@ -262,7 +262,7 @@ describe('C38: many validations at once', () => {
     expect(paid.sort()).toEqual(payments.map(({ id }) => id))
   })
 
-  test('if the store is down, each of them learns it, and the next ones are tried again', async () => {
+  test('if the store is down, every caller gets the error, and later calls are tried again', async () => {
     const { sql: gone } = await newDatabase(1)
     const batches = new PaidBatches(gone)
     await gone.end()

@@ -188,7 +188,7 @@ describe('an invoice from an untrusted node', () => {
     ['MPP 11: of mainnet', () => made({ prefix: 'lnbc' })],
     ['MPP 11: of testnet', () => made({ prefix: 'lntb' })],
     ['MPP 11: of signet', () => made({ prefix: 'lntbs' })],
-    ['MPP 11: of a network that nobody knows', () => made({ prefix: 'lnsb' })],
+    ['MPP 11: of an unknown network', () => made({ prefix: 'lnsb' })],
     ['MPP 21: another description', () => made({ description: 'Weather report ' })],
     ['MPP 21: an empty description', () => made({ description: '' })],
     [
@@ -203,7 +203,7 @@ describe('an invoice from an untrusted node', () => {
     ['MPP 21: the text of a long description', () => made({ description: long }), long],
     ['C34: expired a moment ago', () => made({ timestamp: now() - 301 })],
     ['C34: expired long ago', () => made({ timestamp: 1_500_000_000 })],
-    ['C34: made an hour ago, without an expiry of its own', () => made({ timestamp: now() - 3_601, expiry: undefined })],
+    ['C34: made an hour ago, without an expiry', () => made({ timestamp: now() - 3_601, expiry: undefined })],
     ['C34: cut off', () => made({}, { serialized: invoice().serialized.slice(0, -1) })],
     [
       'C34: with one letter changed',
@@ -255,7 +255,7 @@ describe('an invoice from an untrusted node', () => {
     const hanging = await merchant.createReady()
     const { id } = hanging.node
     const sql = server.sql()
-    // Only the test has the lease, so nobody checks the node before the test has looked.
+    // Only the test has the lease, so the service does not check the node before the test has looked.
     const { giveBack } = await withhold(sql, hanging.node)
     await sql`UPDATE nodes SET next_at = now() + interval '1 hour' WHERE id = ${id}`
     await fault(server, hanging, 'hang')
@@ -343,7 +343,7 @@ describe('an x402 invoice', () => {
     expect([form?.get('descriptionHash'), form?.get('description'), form?.get('expirySeconds')]).toEqual([REPORT, null, '300'])
     const timestamp = inFuture(55)
     expect(await create(() => signed({ timestamp }))).toEqual([201, undefined])
-    // x402 counts from the invoice's own end, even if the node's clock is ahead.
+    // The payment expires when its invoice does, even if the node's clock is ahead.
     const { payments } = await merchant.want<{ payments: { expiresAt: number }[] }>(200, 'GET', '/gateway/payments?limit=1')
     expect(payments[0]?.expiresAt).toBe(timestamp + 300)
   })
@@ -470,7 +470,7 @@ describe('queries caused by a node’s own events', () => {
     expect(asks).toBeLessThan(100)
   })
 
-  test('C38: concurrent validations of one payment are one query at a time', async () => {
+  test('C38: concurrent validations of one payment cause one query at a time', async () => {
     const payment = await charge(merchant, shop)
     const hash = decoded(invoiceIn(payment.challenge)).paymentHash
     const credential = credentialOf(payment, await preimageFrom(shop, payment))

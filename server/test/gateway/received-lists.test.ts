@@ -70,7 +70,7 @@ async function watchedNode(): Promise<Watched> {
 const due = (payments: Payment[]): Promise<unknown> =>
   sql`UPDATE gateway_payments SET ask_at = now() WHERE id = ANY (${payments.map(({ id }) => id)}) AND settled_at IS NULL`
 
-/** Left to the lists: not asked about one by one until a minute after they expire. */
+/** Whether the payments are left to the lists: the node is not asked about them one by one until a minute after they expire. */
 const areListed = async (payments: Payment[]): Promise<boolean> => {
   const [row] = await sql<{ listed: number }[]>`
     SELECT count(*)::int AS listed FROM gateway_payments

@@ -92,7 +92,7 @@ const untilSettled = (payment: { id: string }): Promise<boolean> => eventually((
 const hasFunds = async ({ id }: Node): Promise<boolean | undefined> =>
   (await sql<{ funds: boolean }[]>`SELECT has_funds AS funds FROM nodes WHERE id = ${id}`)[0]?.funds
 
-/** Until then, the sweep does not ask about these payments. */
+/** The sweep does not ask about these payments until the interval has passed. */
 const notBefore = (payments: { id: string }[], interval: string): Promise<unknown> =>
   sql`UPDATE gateway_payments SET ask_at = now() + ${interval}::interval WHERE id = ANY (${payments.map(({ id }) => id)}) AND settled_at IS NULL`
 
@@ -188,13 +188,13 @@ describe('the event', () => {
     ['a wrong signature', 401, () => ({ headers: signature(randomBytes(32).toString('hex')) })],
     ['no signature', 401, () => ({ headers: {} })],
     ['an empty signature', 401, () => ({ headers: signature('') })],
-    ['half of it', 401, (right) => ({ headers: signature(right.slice(0, 32)) })],
+    ['half of the signature', 401, (right) => ({ headers: signature(right.slice(0, 32)) })],
     ['upper-case hex', 401, (right) => ({ headers: signature(right.toUpperCase()) })],
-    ['more after it', 401, (right) => ({ headers: signature(`${right}zz`) })],
-    ['two of them', 401, (right) => ({ headers: signature(`${right}, ${right}`) })],
+    ['a signature with more after it', 401, (right) => ({ headers: signature(`${right}zz`) })],
+    ['two signatures', 401, (right) => ({ headers: signature(`${right}, ${right}`) })],
     ['no hex at all', 401, () => ({ headers: signature('é'.repeat(64)) })],
     ['an unknown node', 401, () => ({ nodeId: newId('node') })],
-    ['what is no node', 401, () => ({ nodeId: 'node_%00' })],
+    ['an invalid node id', 401, () => ({ nodeId: 'node_%00' })],
     ['a very long name of a node', 401, () => ({ nodeId: 'x'.repeat(90) })],
     ['another node’s name', 401, () => ({ nodeId: neighbourNode.id })],
     ['no body', 401, () => ({ body: '' })],
@@ -217,7 +217,7 @@ describe('the event', () => {
 
   test.each<[what: string, body: (hash: string) => string | Buffer]>([
     ['what is not JSON', () => 'payment_received'],
-    ['bytes that are no text', (hash) => Buffer.concat([Buffer.of(0xff, 0xfe), Buffer.from(eventOf(hash))])],
+    ['bytes that are not text', (hash) => Buffer.concat([Buffer.of(0xff, 0xfe), Buffer.from(eventOf(hash))])],
     ['another type', (hash) => eventOf(hash, { type: 'payment_sent' })],
     ['no type', (hash) => eventOf(hash, { type: undefined })],
     ['an unknown hash', () => eventOf(randomBytes(32).toString('hex'))],

@@ -156,7 +156,7 @@ describe('C65: payments in several protocols at once', () => {
   })
 })
 
-describe('C52: MPP with a header of its own', () => {
+describe('C52: MPP in the Payment-Authorization header', () => {
   const asked = { mpp: { header: 'Payment-Authorization' } }
   test('C52: the challenge names the header, and only a credential that echoes it is accepted', async () => {
     const payment = (await ask(wish(asked))).json()
@@ -174,7 +174,7 @@ describe('C52: MPP with a header of its own', () => {
     expect([answer.status, answer.json().receipt]).toEqual([200, expect.any(String)])
   })
 
-  test('C52: without it, the challenge is as before; no other header can be chosen', async () => {
+  test('C52: without this option, the challenge has no such parameter; no other header can be chosen', async () => {
     expect(Object.keys(parametersOf((await ask(wish())).json().challenge))).toHaveLength(6)
     for (const mpp of [{}, { header: 'Authorization' }, { header: 'payment-authorization' }, { header: null }, 'x'])
       expect(await refusal(wish({ mpp }))).toEqual(BAD)

@@ -79,7 +79,7 @@ describe('C66: the facilitator', () => {
     const dear = { ...cheap.accepted, amount: '2000000' }
     const one = { ...cheap, accepted: dear }
     expect((await facilitator(merchant, 'settle', one, dear)).errorReason).toBe('invalid_exact_lnbtc_invoice_amount_mismatch')
-    // An invoice of their own with the same hash, which any wallet can write.
+    // The buyer's own invoice with the same hash, which any wallet can write.
     for (const change of [{ amount: '2000000' }, { requestHash: requestHashOf(`${URL_OF_REPORT}/2`) }, {}]) {
       const forgery = forged(cheap, change)
       for (const path of ['verify', 'settle'] as const) {
@@ -136,7 +136,7 @@ describe('C66: the facilitator', () => {
     }
     const deepest = await nestedBy(10_000)
     expect([deepest.status, deepest.json().error.code]).toEqual([400, 'bad_request'])
-    // What the parser of bodies still accepts is more than is compared.
+    // The parser of bodies accepts deeper nesting than the comparison does.
     expect((await nestedBy(25)).json().errorReason).toBe('invalid_exact_lnbtc_extra_mismatch')
     expect((await nestedBy(10)).json().success).toBe(true)
   })

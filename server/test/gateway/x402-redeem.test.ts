@@ -77,7 +77,7 @@ describe('C63: redeeming an x402 payment', () => {
     expect(await paidRows(payment)).toBe(1)
   })
 
-  test('C68: the refusal of a payment that was found has its id; that of another account’s has none', async () => {
+  test('C68: a refusal has the id of the payment that was found, but never that of another account’s payment', async () => {
     const { payment, credential } = await sell(merchant, shop)
     const idIn = async (answer: ReturnType<typeof redeemX402>): Promise<unknown> => (await answer).json().error.paymentId
     for (const attempt of [redeemX402, validateX402]) {
@@ -250,7 +250,7 @@ describe('C63: redeeming an x402 payment', () => {
     ['a hash in upper case', { credential: 'x', requestHash: REPORT.toUpperCase() }, [400, 'bad_request']],
     ['an unknown field', { credential: 'x', requestHash: REPORT, id: 'x' }, [400, 'bad_request']],
     ['a hold without a request', { credential: 'x', requestHash: REPORT, holdSeconds: 60 }, [400, 'bad_request']],
-    ['what only L402 has', { credential: 'x', requestHash: REPORT, singleUse: true }, [400, 'bad_request']],
+    ['a field that only L402 has', { credential: 'x', requestHash: REPORT, singleUse: true }, [400, 'bad_request']],
   ])('C63: a body with %s: 400', async (_what, json, refusal) => {
     expect(await refusedX402(merchant.send('POST', '/gateway/payments/redeem', { json }))).toEqual(refusal)
   })

@@ -27,7 +27,7 @@ export type Sold = { payment: Payment; accepted: any; preimage: string; credenti
 export const chargeX402 = (merchant: Owner, shop: Created, url = URL_OF_REPORT, more: object = {}): Promise<Payment> =>
   charge(merchant, shop, { protocol: 'x402', x402: bound(url), ...more })
 
-/** A payment that the customer has paid and nobody has redeemed. */
+/** A payment that the customer has paid, and that has not been redeemed. */
 export async function sell(merchant: Owner, shop: Created, url = URL_OF_REPORT, more: object = {}): Promise<Sold> {
   const payment = await chargeX402(merchant, shop, url, more)
   return sold(payment, await pay(merchant.server, payment))
@@ -38,7 +38,7 @@ export function sold(payment: Payment, preimage: string): Sold {
   return { payment, accepted, preimage, credential: x402Credential(accepted, preimage) }
 }
 
-/** The same payment as a customer would like it: for another request or price, but with the hash of the invoice that was paid. */
+/** A forged copy of a payment: for another request or price, but with the hash of the invoice that was paid. */
 export function forged({ accepted, preimage }: Sold, change: { requestHash?: string; amount?: string }): Sold {
   const { paymentHash, timestamp, expiry } = decoded(accepted.extra.invoice)
   const { requestHash = accepted.extra.requestHash, amount = accepted.amount } = change

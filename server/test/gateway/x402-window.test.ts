@@ -35,7 +35,7 @@ beforeAll(async () => {
 })
 afterAll(() => later.stop())
 
-/** Stops the clock at so many milliseconds after the end of the invoice. */
+/** Stops the clock this many milliseconds after the end of the invoice. */
 async function itIs(msAfterEnd: number, { payment }: Sold): Promise<void> {
   const { expiresAt } = await merchant.want<{ expiresAt: number }>(200, 'GET', `/gateway/payments/${payment.id}`)
   await storeOf(server)`UPDATE later.at SET ms = ${expiresAt * 1000 + msAfterEnd}`
@@ -55,7 +55,7 @@ test('C64: a payment made in time is accepted until 60 seconds after the invoice
   expect(await facilitator(seller, 'verify', third)).toEqual({ isValid: false, invalidReason: TOO_LATE[2] })
 })
 
-test('C64: what is not settled within the window may still be; after it, the node’s word is final', async () => {
+test('C64: within the window, an unsettled payment may still settle; after it, the node’s answer is final', async () => {
   const payment = await chargeX402(merchant, deaf)
   const one = sold(payment, await preimageFrom(deaf, payment))
   await itIs(10_000, one)
@@ -65,7 +65,7 @@ test('C64: what is not settled within the window may still be; after it, the nod
   expect(await refusedX402(redeemX402(seller, one.credential))).toEqual(TOO_LATE)
 })
 
-test('C64: what was refused because it was late is listed as settled and not delivered', async () => {
+test('C64: a payment that was refused because it was late is listed as settled and not delivered', async () => {
   const one = await sell(merchant, deaf)
   await itIs(61_000, one)
   expect(await refusedX402(redeemX402(seller, one.credential))).toEqual(TOO_LATE)
@@ -74,7 +74,7 @@ test('C64: what was refused because it was late is listed as settled and not del
   expect(payments.map(({ id }) => id)).toContain(one.payment.id)
 })
 
-test('C68: a late payment is not refused for good while nobody knows whether the money has arrived', async () => {
+test('C68: a late payment is not refused for good while it is unknown whether the money has arrived', async () => {
   const payment = await chargeX402(merchant, deaf)
   const one = sold(payment, await preimageFrom(deaf, payment))
   await itIs(61_000, one)
@@ -90,7 +90,7 @@ test('C68: a late payment is not refused for good while nobody knows whether the
   expect(await refusedX402(redeemX402(seller, one.credential))).toEqual(TOO_LATE)
 })
 
-test('C67, C68: what was validated in time can be redeemed after the window; a 410 says whether the money has arrived', async () => {
+test('C67, C68: a payment that was validated in time can be redeemed after the window; a 410 says whether the money has arrived', async () => {
   const [validated, late] = [await sell(merchant, deaf), await sell(merchant, deaf)]
   await itIs(59_000, validated)
   await accepted(validateX402(seller, validated.credential))
@@ -115,7 +115,7 @@ test('C64: a replay is refused as one, also after the window; the request that h
     expect(await refusedX402(redeemX402(seller, one.credential, more))).toEqual(DUPLICATE)
 })
 
-test('C64, C48: what was accepted in time can be delivered after the window, if the first delivery failed or its shop died', async () => {
+test('C64, C48: a payment that was accepted in time can be delivered after the window, if the first delivery failed or its shop died', async () => {
   const [released, lapsed] = [await sell(merchant, deaf), await sell(merchant, deaf)]
   await itIs(59_000, released)
   await accepted(redeemX402(seller, released.credential, { requestId: 'a', holdSeconds: 30 }))

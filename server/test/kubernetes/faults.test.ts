@@ -10,9 +10,9 @@ import { hasNoPlane, newPlace, openCluster, openRuntime, type TestRuntime } from
 import { Specs, started, wanting } from '../support/specs.ts'
 
 const SILENCE_MS = 1_000
-/** Of pods, StatefulSets and claims. */
+/** One each for pods, StatefulSets and claims. */
 const WATCHES = 3
-/** Of the sandbox daemon: 511. */
+/** The sandbox daemon has a backlog of 511. */
 const MORE_THAN_THE_BACKLOG = 600
 
 describe.skipIf(hasNoPlane())('faults between the runtime and the API server', () => {
@@ -37,7 +37,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     }
   })
 
-  /** Only once all are open: those reset earlier would be closed again and again. */
+  /** Waits until all are open, because resetting each as it opens would never reset all of them. */
   const resetAllWatches = async (through: FaultProxy): Promise<void> => {
     await eventually(() => through.openWatches === WATCHES && through.resetWatches() === WATCHES, 'the watches to reset')
   }
@@ -208,7 +208,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     const end = opened.runtime.watch(async (nodeId) => void reports.add(nodeId))
     const change = async (path: string, at: string, value: unknown): Promise<void> => {
       reports.clear()
-      // Again until it is reported: the controllers repair it at once, which a watch that is just being reopened does not see.
+      // Repeated until it is reported: the controllers repair it at once, and a watch that is just being reopened does not see it.
       await eventually(async () => {
         const found = await cluster.admin.get(path.replace(/\/status$/, ''))
         if (found) await cluster.admin.patch(path, found, [{ op: 'replace', path: at, value }])
@@ -223,7 +223,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
 
   test('the cache is out of date: what the service would act on is read again', async () => {
     const node = await running()
-    // The first list of another watch shows the running node, and nothing that it receives later is newer.
+    // Another runtime lists the running node once; after that, its proxy passes on nothing newer.
     const frozen = await FaultProxy.start(inject('kubeconfig'))
     const late = openRuntime({ cluster, place, materialOf: specs.materialOf, access: frozen.access, silenceMs: SILENCE_MS })
     await eventually(async () => {

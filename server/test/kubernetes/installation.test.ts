@@ -48,7 +48,7 @@ describe.skipIf(hasNoPlane())('from one machine to Kubernetes', () => {
     const yard = await new Yard({ env }).start()
     for (const { merchant, name, created, payment, credential } of merchants) {
       const id = idOf(await command(yard, ['adopt', join(wallets, created.node.id)]))
-      // With the key from before.
+      // With a key of the old installation.
       const owner = new Owner(yard, merchant.key)
       expect(await owner.want(200, 'GET', `/nodes/${id}`)).toMatchObject({ name, status: 'stopped' })
       await owner.want(200, 'POST', `/nodes/${id}/start`)

@@ -10,17 +10,17 @@ import { openVolumesOf } from '../../src/runtimes/kubernetes/moving/idle-volumes
 import { volumeName } from '../../src/runtimes/kubernetes/moving/volume-objects.ts'
 import { NodeObjects } from '../../src/runtimes/kubernetes/node-objects.ts'
 import { nodeName, PATHS, type Place, podName } from '../../src/runtimes/kubernetes/objects.ts'
-import type { Claim, Pod, StatefulSet } from '../../src/runtimes/kubernetes/types.ts'
+import type { Claim, Pod } from '../../src/runtimes/kubernetes/types.ts'
 import type { Database } from '../../src/store/db.ts'
 import { withMovesLocked } from '../../src/store/nodes/moving.ts'
 import { findSetting } from '../../src/store/settings.ts'
 import { adopt, command, idOf, type Launched, launch, type Outcome } from '../nodes/moving/moving.ts'
-import { type Created, Yard } from '../support/crash.ts'
-import { hasNoPlane, imagesOf, kubeconfigFor, openCluster, openRuntime, replicaEnv } from '../support/kubernetes.ts'
-import { type Key, temporaryDirectory } from '../support/server.ts'
+import { Yard } from '../support/crash.ts'
+import { hasNoPlane, imagesOf, openCluster, openRuntime } from '../support/kubernetes.ts'
+import type { Key } from '../support/server.ts'
 import { Specs, wanting } from '../support/specs.ts'
+import { FUNDED_SAT, newPath, openYards, refusal, statefulSetOf, walletOn } from './moving-yards.ts'
 
-const FUNDED_SAT = 5_000
 /** Later than every lease of the service. */
 const LATE_EPOCH = 1_000_000
 
@@ -35,35 +35,23 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
 
   beforeAll(async () => {
     cluster = await openCluster()
-    const env = replicaEnv(cluster, await kubeconfigFor(cluster, 'boltyard'))
-    ;[machine, yard] = await Promise.all([new Yard().start(), new Yard({ env }).start()])
-    key = await yard.newKey(['nodes:write'])
-    sql = yard.sql()
+    ;({ machine, yard, key, sql } = await openYards(cluster))
     place = { namespace: cluster.namespace, installation: (await findSetting(sql, 'installation')).toString('utf8') }
   })
   afterAll(async () => {
     await cluster?.close()
   })
 
-  const newPath = (): string => join(temporaryDirectory(), 'released')
   const release = (id: string, directory = newPath()): Promise<Outcome> => command(yard, ['release', id, directory])
-  const refusal = (says: string, code = 78) => ({ code, signal: null, stderr: expect.stringContaining(says) })
   const asOwner = (method: string, path: string) => yard.expectOk(yard.send(method, `/v1/nodes${path}`, { token: key.key }))
-  const walletOnMachine = async (): Promise<{ created: Created; directory: string }> => {
-    const created = await machine.createReady()
-    await machine.fund(created.node.id, FUNDED_SAT)
-    const directory = newPath()
-    expect((await command(machine, ['release', created.node.id, directory])).code).toBe(0)
-    return { created, directory }
-  }
-  /** As it was before anyone has moved it. */
+  /** A copy of a wallet from before it is moved. */
   const copyOf = (directory: string): string => {
     const copy = newPath()
     cpSync(directory, copy, { recursive: true })
     return copy
   }
   const statefulSets = PATHS.statefulSets
-  const setOf = (name: string) => cluster.admin.get<StatefulSet>(`${statefulSets(cluster.namespace)}/${name}`)
+  const setOf = (name: string) => statefulSetOf(cluster, name)
   const podOf = (name: string) => cluster.admin.get<Pod>(`${PATHS.pods(cluster.namespace)}/${name}`)
   const volumeOf = async (id: string): Promise<string> => {
     const claim = await cluster.admin.get<Claim>(`${PATHS.claims(cluster.namespace)}/${nodeName(id)}`)
@@ -71,13 +59,13 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
   }
   const databasesOf = async (id: string): Promise<string[]> =>
     readdirSync(await volumeOf(id)).filter((name) => name.includes('.db'))
-  /** Deletes the StatefulSet by hand, as one might do with a node that nobody knows. */
+  /** Deletes the StatefulSet by hand, as an operator might do with a node that no database knows. */
   const loseStatefulSet = async (id: string): Promise<void> => {
     const set = await setOf(nodeName(id))
     if (set) await cluster.admin.delete(set, `${statefulSets(cluster.namespace)}/${nodeName(id)}`)
     await eventually(async () => (await podOf(podName(id))) === undefined, 'the pod to be gone')
   }
-  /** Another database of the same installation, as of before everything that the test does. */
+  /** Another database of the same installation, as if restored from a backup made before the test. */
   const restored = async (): Promise<{ older: Yard; olderKey: Key }> => {
     const older = await new Yard({ env: yard.env }).start()
     onTestFinished(async () => void (await older.stop()))
@@ -85,7 +73,7 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
     return { older, olderKey: await older.newKey(['nodes:write']) }
   }
 
-  /** An adoption that waits for its image, until `openFor` gives it one. */
+  /** An adoption whose volume cannot be opened, because its image is missing, until `openFor` sets the right image. */
   const waitingAdoption = async (directory: string): Promise<Launched & { id: string }> => {
     const launched = launch(yard, ['adopt', directory, '--account', key.accountId], undefined, {
       WALLET_IMAGE: imageOf('missing'),
@@ -107,7 +95,7 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
     const pod = await podOf(`${volumeName(id)}-0`)
     if (pod) await cluster.admin.deletePod(pod, `${PATHS.pods(cluster.namespace)}/${volumeName(id)}-0`, 1)
   }
-  /** As when PostgreSQL is restarted, or after a process was paused for longer than its connection lives. */
+  /** Ends the connection with the lock, as a restart of PostgreSQL or a long pause of the process would. */
   const loseLock = async (): Promise<void> => {
     const ended = await sql`
       SELECT pg_terminate_backend(pid) FROM pg_locks, hashtextextended('moving a wallet', 0) AS key
@@ -117,7 +105,7 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
   }
 
   test('C90: an adoption that was paused while another one finished never puts older data back', async () => {
-    const { created, directory } = await walletOnMachine()
+    const { created, directory } = await walletOn(machine)
     const paused = await waitingAdoption(directory)
     const { id } = paused
     paused.child.kill('SIGSTOP')
@@ -134,7 +122,7 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
   })
 
   test('C90: an adoption that has lost its lock writes nothing, and can be repeated', async () => {
-    const { directory } = await walletOnMachine()
+    const { directory } = await walletOn(machine)
     const { id, outcome } = await waitingAdoption(directory)
     await loseLock()
     await openFor(id)
@@ -144,13 +132,13 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
     expect(await databasesOf(id)).toHaveLength(1)
   })
 
-  test('C90: that a node has run is known without its StatefulSet and without its row', async () => {
-    const { directory } = await walletOnMachine()
+  test('C90: older data never replaces that of a node that has run, even if its StatefulSet and its row are lost', async () => {
+    const { directory } = await walletOn(machine)
     const copy = copyOf(directory)
     const id = idOf(await adopt(yard, directory, key))
     await asOwner('POST', `/${id}/start`)
     const { older, olderKey } = await restored()
-    // The service of the newer database is no longer there.
+    // The service of the newer database no longer manages the node.
     await sql`UPDATE nodes SET host = 'elsewhere' WHERE id = ${id}`
     await loseStatefulSet(id)
     const [name = ''] = await databasesOf(id)
@@ -163,7 +151,7 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
   test('C90: the wallet of a node that was created in the cluster, and that the database does not know, is refused', async () => {
     const created = await yard.createReady()
     const { id } = created.node
-    // By hand, from a snapshot and the Secret. Nodes that an earlier version has made have no annotations.
+    // The operator rescued the wallet by hand, from a snapshot and the Secret. Nodes made by an earlier version have no annotations.
     const rescued = newPath()
     mkdirSync(rescued)
     for (const name of await databasesOf(id)) cpSync(join(await volumeOf(id), name), join(rescued, name))
@@ -181,8 +169,8 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
     expect(cluster.kubelet.processes(podName(id))).toHaveLength(1)
   })
 
-  test('C90: an adopted node that was released before it ever ran is no begun adoption', async () => {
-    const { directory } = await walletOnMachine()
+  test('C90: an adopted node that was released before it ever ran does not count as a begun adoption', async () => {
+    const { directory } = await walletOn(machine)
     const copy = copyOf(directory)
     const id = idOf(await adopt(yard, directory, key))
     const last = newPath()
@@ -219,7 +207,7 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
   test.each(['was never started', 'was started before'])(
     'C91: a start that was paused until its node, which %s, was released starts nothing',
     async (when) => {
-      const { created, directory } = await walletOnMachine()
+      const { created, directory } = await walletOn(machine)
       const id = idOf(await adopt(yard, directory, key))
       if (when === 'was started before') {
         await asOwner('POST', `/${id}/start`)

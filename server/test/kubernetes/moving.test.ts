@@ -9,16 +9,15 @@ import { volumeName } from '../../src/runtimes/kubernetes/moving/volume-objects.
 import { NodeObjects } from '../../src/runtimes/kubernetes/node-objects.ts'
 import { nodeName, PATHS, podName } from '../../src/runtimes/kubernetes/objects.ts'
 import { removeNode } from '../../src/runtimes/kubernetes/removal.ts'
-import type { Claim, StatefulSet } from '../../src/runtimes/kubernetes/types.ts'
+import type { Claim } from '../../src/runtimes/kubernetes/types.ts'
 import type { Database } from '../../src/store/db.ts'
 import { findSetting } from '../../src/store/settings.ts'
 import { adopt, command, idOf, type Outcome } from '../nodes/moving/moving.ts'
 import { type Created, Yard } from '../support/crash.ts'
-import { hasNoPlane, kubeconfigFor, openCluster, replicaEnv } from '../support/kubernetes.ts'
-import { type Key, temporaryDirectory } from '../support/server.ts'
+import { hasNoPlane, kubeconfigFor, openCluster } from '../support/kubernetes.ts'
+import type { Key } from '../support/server.ts'
 import { Specs } from '../support/specs.ts'
-
-const FUNDED_SAT = 5_000
+import { FUNDED_SAT, funded, newPath, openYards, refusal, statefulSetOf, walletOn } from './moving-yards.ts'
 
 /** C90 and C91: wallets move between a machine and a cluster. The commands have the rights of the service in docs/kubernetes.md. */
 describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
@@ -31,32 +30,16 @@ describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
 
   beforeAll(async () => {
     cluster = await openCluster()
-    const env = replicaEnv(cluster, await kubeconfigFor(cluster, 'boltyard'))
-    ;[machine, yard] = await Promise.all([new Yard().start(), new Yard({ env }).start()])
-    ;[onMachine, key] = await Promise.all([machine.newKey(['nodes:write']), yard.newKey(['nodes:write'])])
-    sql = yard.sql()
+    ;({ machine, yard, key, sql } = await openYards(cluster))
+    onMachine = await machine.newKey(['nodes:write'])
   })
   afterAll(async () => {
     await cluster?.close()
   })
 
-  const newPath = (): string => join(temporaryDirectory(), 'released')
   const release = (from: Yard, id: string, directory: string, crashAt?: string): Promise<Outcome> =>
     command(from, ['release', id, directory], crashAt)
-  const refusal = (says: string, code = 78) => ({ code, signal: null, stderr: expect.stringContaining(says) })
   const killed = { code: null, signal: 'SIGKILL', stderr: '' }
-  const funded = async (at: Yard): Promise<Created> => {
-    const created = await at.createReady()
-    await at.fund(created.node.id, FUNDED_SAT)
-    return created
-  }
-  /** A funded wallet in a directory that a release on a machine has written. */
-  const walletOnMachine = async (): Promise<{ created: Created; directory: string }> => {
-    const created = await funded(machine)
-    const directory = newPath()
-    expect((await release(machine, created.node.id, directory)).code).toBe(0)
-    return { created, directory }
-  }
   const startedBalance = async (at: Yard, { key: token }: Key, id: string, { credentials }: Created): Promise<number> => {
     await at.expectOk(at.send('POST', `/v1/nodes/${id}/start`, { token }))
     return (await at.node(id, credentials.password, 'GET', '/getbalance')).balanceSat
@@ -64,7 +47,7 @@ describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
   const claimOf = (id: string) => cluster.admin.get<Claim>(`${PATHS.claims(cluster.namespace)}/${nodeName(id)}`)
   const filesOf = async (id: string): Promise<string[]> =>
     readdirSync(cluster.volumes.claimDirectory((await claimOf(id))?.metadata.uid ?? '')).sort()
-  const setOf = (name: string) => cluster.admin.get<StatefulSet>(`${PATHS.statefulSets(cluster.namespace)}/${name}`)
+  const setOf = (name: string) => statefulSetOf(cluster, name)
   const volumePods = (id: string): number[] => cluster.kubelet.processes(`${volumeName(id)}-0`)
   const nodesWith = async (lightningId: string): Promise<string[]> =>
     (await sql<{ id: string }[]>`SELECT id FROM nodes WHERE lightning_id = ${lightningId} AND deleted_at IS NULL`).map(
@@ -97,7 +80,7 @@ describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
     expect(volumePods(there)).toEqual([])
     const home = idOf(await adopt(machine, back, onMachine))
     expect(await startedBalance(machine, onMachine, home, created)).toBe(FUNDED_SAT)
-    // It was here before, so only a directory that descends from its last release here is accepted.
+    // The wallet was in this cluster before, so only a directory that descends from its last release here is accepted.
     expect(await adopt(yard, directory, key)).toEqual(refusal('is older than the release'))
   })
 
@@ -110,7 +93,7 @@ describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
     'adopt: not yet committed',
     'adopt: committed',
   ])('C90: an adoption that is killed (%s) and repeated makes one node, with its money', async (crashAt) => {
-    const { created, directory } = await walletOnMachine()
+    const { created, directory } = await walletOn(machine)
     const args = ['adopt', directory, '--account', key.accountId]
     expect(await command(yard, args, crashAt)).toMatchObject(crashAt === 'adopt: committed' ? { signal: 'SIGKILL' } : killed)
     const id = idOf(await command(yard, args))
@@ -119,8 +102,8 @@ describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
     expect(await startedBalance(yard, key, id, created)).toBe(FUNDED_SAT)
   })
 
-  test('C90: an interrupted adoption goes on with the same data only, unless the operator says that another is newer', async () => {
-    const { created, directory } = await walletOnMachine()
+  test('C90: an interrupted adoption continues only with the same data, unless the operator says that another is newer', async () => {
+    const { created, directory } = await walletOn(machine)
     const [other, args] = [newPath(), (path: string) => ['adopt', path, '--account', key.accountId]]
     cpSync(directory, other, { recursive: true })
     const database = readdirSync(other).find((name) => name.endsWith('.db')) ?? ''
@@ -133,10 +116,10 @@ describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
   })
 
   test('C90: a node that a restored database does not know keeps its wallet', async () => {
-    const { created, directory } = await walletOnMachine()
+    const { created, directory } = await walletOn(machine)
     const id = idOf(await adopt(yard, directory, key, '--start'))
     await eventually(() => cluster.kubelet.processes(podName(id)).length === 1, 'the node to start')
-    // A database of the same installation, as of before the adoption.
+    // A database of the same installation, as if restored from a backup made before the adoption.
     const older = await new Yard({ env: yard.env }).start()
     const olderKey = await older.newKey(['nodes:write'])
     await older.sql()`UPDATE settings SET value = ${await findSetting(sql, 'installation')} WHERE name = 'installation'`
@@ -172,7 +155,7 @@ describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
   test('C91: with an older database, a released node does not start', async () => {
     const { node } = await funded(yard)
     expect((await release(yard, node.id, newPath())).code).toBe(0)
-    // As in a backup from before the release, when the node was stopped.
+    // The row as in a backup from before the release, when the node was stopped.
     await sql`
       UPDATE nodes SET released_at = NULL, exported_at = NULL, releases = '{}', deleted_at = NULL, desired_state = 'stopped', status = 'stopped'
       WHERE id = ${node.id}`
@@ -200,7 +183,7 @@ describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
   })
 
   test('C90: two moves at once, and a service that does not know its image, are refused before anything is changed', async () => {
-    const { directory } = await walletOnMachine()
+    const { directory } = await walletOn(machine)
     const before = readFileSync(join(directory, 'seed.dat'), 'utf8')
     await sql.begin(async (transaction) => {
       await transaction`SELECT pg_advisory_xact_lock(hashtextextended('moving a wallet', 0))`

@@ -56,7 +56,7 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
     expect(processes(node.id)).toBe(1)
   })
 
-  test('C19: a process that dies is restarted by itself, and the node stays ready', async () => {
+  test('C19: a process that dies is restarted automatically, and the node stays ready', async () => {
     const { node, credentials } = await one.createReady()
     await cluster.kubelet.crash(podName(node.id))
     await eventually(() => one.node(node.id, credentials.password, 'GET', '/getinfo'), 'the node')

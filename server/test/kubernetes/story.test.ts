@@ -194,7 +194,7 @@ describe.skipIf(!isWanted)('the whole story on two replicas', () => {
     }
     const lostBefore = await leasesLost(metricsPort)
     await two.kill()
-    // A node that does not answer keeps its lease in use.
+    // While the node does not answer, the replica that checks it keeps its lease.
     const [pid = 0] = processes(id)
     process.kill(pid, 'SIGSTOP')
     const { resume } = await pauseInStep(one, sql, id)
@@ -206,7 +206,7 @@ describe.skipIf(!isWanted)('the whole story on two replicas', () => {
     const after = await written()
     expect(Number(after.annotations?.[FENCE])).toBeGreaterThan(leased?.epoch ?? Number.NaN)
     resume()
-    // It tried to record what it saw under its old lease.
+    // The resumed replica tried to record what it saw under its old lease.
     await eventually(async () => (await leasesLost(metricsPort)) > lostBefore, 'the replica to notice')
     expect(await written()).toEqual(after)
     expect(processes(id)).toEqual([])

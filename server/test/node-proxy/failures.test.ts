@@ -22,7 +22,7 @@ import {
 } from '../support/proxy.ts'
 
 describe('C28: nodes that are missing or failing', () => {
-  test('C28: no such node', async () => {
+  test('C28: a path that names no node is 404', async () => {
     for (const path of ['/n/node_b', '/n/node_b/getinfo', '/n/%6eode_a/', '/n/node_a%2f/', '/n/node_a;x/', '/n/../x', '/n//x']) {
       const answer = await send(main.port, 'GET', path)
       expect([path, answer.status, answer.json()]).toEqual([
@@ -70,7 +70,7 @@ describe('C28: nodes that are missing or failing', () => {
     },
   )
 
-  test('C28: a node that is down, or refuses', async () => {
+  test('C28: a node that is down or refuses connections is 502', async () => {
     const gone = await listenOn(createTcpServer())
     servers.at(-1)?.close()
     main.nodes.set('node_gone', gone)
@@ -177,7 +177,7 @@ test('C28: requests queued behind another on their connection end with it, and f
   expect((await once(outgoing, 'response'))[0].statusCode).toBe(200)
 })
 
-test('C28: Expect: 100-continue is answered by us and not forwarded', async () => {
+test('C28: Expect: 100-continue is answered by the proxy and not forwarded', async () => {
   const outgoing = await opened(main.port, '/n/node_a/x', {
     method: 'POST',
     headers: { expect: '100-continue', 'content-length': '2' },

@@ -85,7 +85,7 @@ describe('C28: node hosts', () => {
     for (const { url } of node.seen) expect(`/n/node_a${url}`).toBe(`/n/node_a${target.startsWith('?') ? '/' : ''}${target}`)
   })
 
-  test('C28: any other host is the service', async () => {
+  test('C28: a request for any other host goes to the service', async () => {
     for (const host of ['service.test', DOMAIN])
       expect((await send(main.port, 'GET', '/v1/thing', { headers: { host } })).text).toBe('OF THE SERVICE')
   })

@@ -270,7 +270,7 @@ describe.concurrent('C19: processes that die or hang', () => {
 describe('wrong or missing data', () => {
   const OTHER_SEED = 'legal winner thank year wave sausage worth useful legal winner thank yellow'
 
-  test('a foreign seed is never started: 502 and failed with that reason, and nothing is overwritten', async () => {
+  test('a node whose data has a foreign seed is never started: 502 and failed with that reason, and nothing is overwritten', async () => {
     const made = await owner.createReady()
     const { id } = made.node
     const seedFile = join(directoryOf(server, made.node), 'seed.dat')

@@ -168,7 +168,7 @@ describe('C26: deleting', () => {
     const api = await startServer({ dataDir: server.dataDir, env })
     const made = await owner.createReady()
     const sql = server.sql()
-    // As long as the test has the lease, nobody else asks the node.
+    // While the test has the lease, no other process asks the node.
     const { giveBack } = await withhold(sql, made.node)
     const income = { json: { invoice: await invoiceOf(made, '&amountSat=1000') } }
     expect((await server.operator('POST', '/sandbox/pay', income)).status).toBe(200)

@@ -146,7 +146,7 @@ test.each([
   ['unpaid, of an amount', { requestedSat: 7 }, { amountSat: 7, isPaid: false, completedAtMs: undefined }],
   ['unpaid, of any amount', {}, { amountSat: 0, isPaid: false }],
   [
-    'paid: what came, not what was asked for',
+    'paid: the amount received, not the amount requested',
     { isPaid: true, requestedSat: 7, receivedSat: 9, fees: 1000, completedAt: NOW },
     { amountSat: 9, feeMsat: 1000, isPaid: true, completedAtMs: NOW },
   ],
@@ -161,7 +161,7 @@ test.each([
 test.each([
   ['paid: the recipient’s part of it', { isPaid: true, sent: 104, fees: 4400 }, { amountSat: 100, feeMsat: 4400 }],
   [
-    'failed: what was to be sent',
+    'failed: the amount that was to be sent',
     { isPaid: false, sent: 100, fees: 0, completedAt: NOW },
     { amountSat: 100, isPaid: false, completedAtMs: NOW },
   ],

@@ -8,7 +8,7 @@ import { newId } from '../../src/platform/ids.ts'
 import type { Database } from '../../src/store/db.ts'
 import { eventually, startServer } from '../support/server.ts'
 
-/** More than the reconciler looks at together. */
+/** More nodes than the reconciler checks at once. */
 const MANY = 100
 const LIGHTNING_ID = '02'.padEnd(66, 'a')
 const RECHECK_MS = 600_000
@@ -29,7 +29,7 @@ afterEach(async () => {
   await reconciler?.stop()
 })
 
-/** Running nodes of a host that no service has. */
+/** Running nodes of a host for which no service is responsible. */
 async function runningNodes(host: string, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => newId('node'))
   const history = { wantedSinceMs: 0, exitsMs: [], startedAtMs: 0, run: 1, version: '1', reached: true, previousVersion: null }

@@ -14,7 +14,7 @@ const get = async (path: string) => {
   return answer.json()
 }
 
-test('hosts say how many nodes they have, and how many there is room for', async () => {
+test('each host is listed with how many nodes it has, and how many it has room for', async () => {
   const owner = await newOwner(server)
   await owner.createReady()
   const { hosts } = await get('/hosts')
@@ -50,7 +50,7 @@ test('the catalogue says which version new nodes get, and counts nodes on versio
   expect(after.at(-1).version).toBe(latest.version)
 })
 
-test('totals by day are of days in UTC, with today last and days without anything', async () => {
+test('totals are per UTC day, with today last, and include days on which nothing happened', async () => {
   const sql = server.sql()
   const midnight = Math.floor(Date.now() / 86_400_000) * 86_400
   const account = await server.newAccount()
@@ -76,7 +76,7 @@ test('totals by day are of days in UTC, with today last and days without anythin
   expect((await server.operator('GET', '/stats/days?days=91')).status).toBe(400)
 })
 
-test('background work says what is overdue, for how long, and from when on that is too long', async () => {
+test('each background job is listed with how much is overdue, for how long, and from when on that is too long', async () => {
   const sql = server.sql()
   const job = async (name: string) => (await get('/background-work')).jobs.find((one: { name: string }) => one.name === name)
   const names = (await get('/background-work')).jobs.map(({ name }: { name: string }) => name)

@@ -135,7 +135,7 @@ describe('C86: the session of the operator’s pages', () => {
     expect(server.stderr).toContain('the operator created an invitation')
   })
 
-  test('C86: without an operator token, the pages are told so, and there is nothing to sign in to', async () => {
+  test('C86: without an operator token, the session is shown as not configured, and no one can sign in', async () => {
     const off = new Server({
       env: { ...server.sharedStoreEnv, ROLE: 'api', HOST: '127.0.0.1', PUBLIC_URL: 'https://pay.example' },
     })

@@ -110,7 +110,7 @@ test('a listener is notified, and learns that it may have missed something after
   stop()
 })
 
-test('closed while it connects, a listener leaves no connection behind: losing that one would end the process', async () => {
+test('a listener that is closed while it connects leaves no connection behind, whose loss would end the process', async () => {
   const empty = await emptyDatabase()
   const closed = openStore(empty, 1)
   closed.listen('test_channel', { onNotify: () => undefined, onStart: () => undefined })

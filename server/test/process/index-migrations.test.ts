@@ -30,7 +30,7 @@ async function earlier(): Promise<{ address: Store; sql: Database }> {
   return { address, sql }
 }
 
-/** Runs the migrations until one waits for `table`, which somebody else is using, and then does the work. */
+/** Runs the migrations until one waits for `table`, which another transaction is using, and then does the work. */
 async function whileBuilding({ address, sql }: { address: Store; sql: Database }, table: string, work: () => Promise<void>) {
   const migrating = openStore(address)
   await sql.begin(async (using) => {
@@ -60,7 +60,7 @@ test('reliability 22: a backup made while a migration builds its indexes can be 
   expect(restored.rows.accounts).toBe(1)
 })
 
-test('a migration that was interrupted keeps the indexes that it has built, and builds an unfinished one anew', async () => {
+test('a migration that was interrupted keeps the indexes that it has built, and builds an unfinished one again', async () => {
   const database = await earlier()
   const { sql } = database
   await whileBuilding(database, 'gateway_payments', async () => {

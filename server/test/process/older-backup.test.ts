@@ -24,7 +24,7 @@ const versionOf = async ({ node, credentials }: Created): Promise<string> =>
   (await yard.node(node.id, credentials.password, 'GET', '/getinfo')).version
 
 beforeAll(async () => {
-  // From the update on, a start of the old version leaves a trace.
+  // After the update, any start of the old version creates a file.
   old = program(
     directory,
     'old',

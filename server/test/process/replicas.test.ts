@@ -13,7 +13,7 @@ import { type Merchant, newMerchant } from '../support/payments.ts'
 import { type Answer, eventually, freePort, PATIENCE_MS, PROCESS, type Request } from '../support/server.ts'
 
 /**
- * Reliability 13, and target 6 under faults: three processes on one PostgreSQL and one Redis, under load. One is killed and started again,
+ * Reliability 13: three processes on one PostgreSQL and one Redis, under load and faults. One is killed and started again,
  * and one is paused for longer than its leases. With FULL=1 the leases really expire, and a minute of random faults comes first; otherwise
  * the test moves their end, because the service measures them only by the database's clock. SEED=… repeats the choices of a run.
  */
@@ -139,7 +139,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
   const rowOf = async (id: string): Promise<Record<string, unknown> | undefined> =>
     (await sql`SELECT * FROM nodes WHERE id = ${id}`)[0]
 
-  test('C41, C45: under load, with one killed and one paused, nothing is lost or done twice', {
+  test('C41, C45: under load, with one replica killed and one paused, nothing is lost or done twice', {
     timeout: 5 * PATIENCE_MS,
   }, async () => {
     const purchases: Purchase[] = []
@@ -248,7 +248,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
   async function theControllerPausedBeyondItsLease(meanwhile: () => Promise<void>): Promise<void> {
     const { id } = (await merchant.owner.createReady()).node
     const lostBefore = await leasesLost(metricsPort)
-    // A node that does not answer keeps its lease in use.
+    // While the node does not answer, the replica that checks it keeps its lease.
     const { thaw } = freeze(id)
     const { resume } = await pauseInStep(controller, sql, id, meanwhile)
     thaw()
@@ -280,7 +280,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
       () => killed,
     )
     resume()
-    // Either it finds that another has taken over, or its own call to the node has timed out.
+    // Either the paused replica finds that another one has taken over, or its own call to the node has timed out.
     expect([409, 502]).toContain((await late).status)
     expect((await ask(paused, id, key)).text).toBe(first.text)
     expect(await sql`SELECT id FROM gateway_payments WHERE node_id = ${id}`).toEqual([{ id: first.json().id }])
@@ -304,7 +304,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
     const list: Node[] = (await nodes(controller, 'GET', '')).json().nodes
     const others = list.filter(({ id }) => !created.includes(id) && !ids.includes(id))
     expect(list.map(({ id }) => id).sort()).toEqual([...created, ...ids, ...others.map(({ id }) => id)].sort())
-    // The two nodes of the faults.
+    // The nodes that were created for the two pauses.
     expect(others.map(({ status }) => status)).toEqual(['stopped', 'stopped'])
     const running = list.filter(({ status }) => status === 'ready').map(({ id }) => id)
     expect(running.length + list.filter(({ status }) => status === 'stopped').length).toBe(list.length)

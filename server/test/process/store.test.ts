@@ -169,7 +169,7 @@ function promises(start: () => Promise<Store>): void {
       all.filter(({ version }) => version <= 21),
     )
     expect(await found()).toEqual([])
-    // A database that ran 021 before it replaced the function.
+    // A database that ran migration 021 before that migration replaced the function.
     const [, asIn014 = ''] =
       /^CREATE (FUNCTION node_costs[^;]*;)/m.exec(all.find(({ version }) => version === 14)?.sql ?? '') ?? []
     await sql.unsafe(`CREATE OR REPLACE ${asIn014}`)
@@ -257,7 +257,7 @@ function promises(start: () => Promise<Store>): void {
 
   test('a migration sometimes waits long enough for PostgreSQL to cancel an autovacuum that holds its table', async () => {
     const sql = connect(await freshDatabase())
-    // PostgreSQL cancels it for whoever has waited for the deadlock timeout, and never for anyone who gives up earlier.
+    // PostgreSQL cancels an autovacuum only for a statement that has waited for the deadlock timeout, never for one that gives up earlier.
     const heldByAutovacuum = `DO $$ BEGIN
       IF current_setting('lock_timeout')::interval <= current_setting('deadlock_timeout')::interval THEN
         RAISE EXCEPTION USING ERRCODE = 'lock_not_available';

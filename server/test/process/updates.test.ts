@@ -271,7 +271,7 @@ describe.concurrent('a bad update', () => {
     await yard.expectOk(update(id, SPOILS))
     const view = await skipPauses(created, () => ended(id, 'failed'))
     expect(view).toMatchObject({ status: 'failed', failureMessage: expect.stringContaining('the migration failed') })
-    // Unlike the failure message, it stays when the node has exited once more.
+    // Unlike the failure message, this error stays when the node exits once more.
     expect((await updatesOf(id)).lastUpdateError).toMatch(
       /the migration failed.*not rolled back: older channel data can lose funds/,
     )

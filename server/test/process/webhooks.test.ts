@@ -35,7 +35,7 @@ async function openPatient(): Promise<{ receiver: Receiver; webhook: Webhook; wa
   return { receiver, webhook: await createWebhook(owner, { url: receiver.url, types: ['key.disabled'] }), waiting }
 }
 
-/** Not by a request: a process that is paused would not answer it. */
+/** Written directly, because a paused process would not answer a request. */
 const eventsHappen = (count: number) => sql`
   INSERT INTO activity (account_id, actor, action, target)
   SELECT ${owner.accountId}, 'test', 'key.disabled', 'key_' || n FROM generate_series(1, ${count}) n`
@@ -46,8 +46,8 @@ const hasDelivered = (webhook: Webhook, count: number): Promise<boolean> =>
     `${count} deliveries`,
   )
 
-test('C56: a process that is killed with requests open: the other sends them again, and repeats none of its own', async () => {
-  // Only one of them runs while its requests begin, so each has some.
+test('C56: if a process is killed with open requests, the other sends them again, and repeats none of its own', async () => {
+  // While the requests of one process begin, the other is paused, so that each process has open requests.
   second.child.kill('SIGSTOP')
   const killed = await openPatient()
   await eventsHappen(AT_ONCE)

@@ -9,7 +9,7 @@ import { type Answer, eventually, type ServerSetup, temporaryDirectory } from '.
 
 export const FUNDED_SAT = 5_000
 
-/** A crash point, and how often the service passes it before it dies there. */
+/** A crash point, and at which of its passes the service dies there. */
 export type Point = [name: string, nth: number]
 
 /** Points that every operation of the reconciler passes. */
@@ -44,7 +44,7 @@ export class CrashingYard extends Yard {
     renameSync(`${this.#orders}.new`, this.#orders)
   }
 
-  /** For an order that was not carried out: otherwise the next process would die. */
+  /** Withdraws an order that was not carried out, because the next process would carry it out. */
   disarm(): void {
     rmSync(this.#orders, { force: true })
   }
@@ -107,7 +107,7 @@ export class CrashMatrix {
     begin: 'operation: begun' | 'create: committed' = 'operation: begun',
   ): Promise<unknown> {
     await this.settled()
-    // Not before the call: a change of another node may be reported at any time, and its step passes the same points.
+    // Counting starts with the operation: a step of another node may come at any time, and passes the same points.
     const begun = point.startsWith('create: ') ? [] : [begin]
     // The store shows that a step has ended before the service knows it. Then the service would die at the end of that earlier step.
     this.yard.arm(point, nth, point === 'reconciler: recorded' ? [...begun, 'reconciler: decided'] : begun)

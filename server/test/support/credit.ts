@@ -6,7 +6,7 @@ import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { migrate, readMigrations } from '../../src/store/migrate.ts'
 import { track } from './server.ts'
 
-/** The ledger and usage in a database of their own, with the service's migrations and statements. */
+/** The ledger and usage in a separate database, with the service's migrations and statements. */
 
 export const PRICE_SAT = 100
 export const PRICE_MSAT = PRICE_SAT * 1000

@@ -9,7 +9,7 @@ export async function newDatabase(connections = 4): Promise<{ sql: Database; sto
   return { sql: track(openStore(store, connections)), store }
 }
 
-/** Resolves once a statement waits for a lock on this table. Tests of other files use the same PostgreSQL, and wait for locks of their own. */
+/** Resolves once a statement waits for a lock on this table. Tests of other files use the same PostgreSQL, and wait for their own locks. */
 export function lockWaitOn(sql: Sql, table: string): Promise<boolean> {
   return eventually(async () => {
     const waiting = await sql`
@@ -20,7 +20,7 @@ export function lockWaitOn(sql: Sql, table: string): Promise<boolean> {
 }
 
 /**
- * A transaction whose locks last as long as the test needs them. PostgreSQL ends one of the service after ten idle seconds, which a busy
+ * A transaction whose locks last as long as the test needs them. PostgreSQL ends the service's after ten idle seconds, which a busy
  * machine may need to start a process.
  */
 export function lockingTransaction<T>(sql: Database, work: (transaction: Sql) => Promise<T>): Promise<T> {

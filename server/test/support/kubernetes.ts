@@ -36,7 +36,7 @@ export type RuntimeSetup = {
   place: Place
   materialOf: (nodeId: string) => NodeMaterial
   access?: ClusterAccess
-  /** How long a watch may receive nothing before it is given up. */
+  /** How long a watch may receive nothing before the runtime gives it up. */
   silenceMs?: number
 }
 export type TestRuntime = {

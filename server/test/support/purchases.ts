@@ -55,7 +55,7 @@ export async function unpaid(protocol: Protocol, at = shop, by = merchant): Prom
   return { payment, preimage, credential: credentialOf(payment, preimage) }
 }
 
-/** A payment that the customer has paid and nobody has validated. */
+/** A payment that the customer has paid, and that has not been validated. */
 export async function bought(protocol: Protocol, at = shop, by = merchant): Promise<Bought> {
   const payment = await charge(by, at, { protocol })
   const preimage = await pay(by.server, payment)

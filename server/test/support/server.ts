@@ -128,7 +128,7 @@ export type ServerSetup = {
   /** An existing directory, or one that the test fills. Unless `store` says otherwise, no database is prepared for it. */
   dataDir?: string
   store?: StoreKind
-  /** Runs the service in a process of its own, for example in a terminal or as another user. By default it runs in the process of the test. */
+  /** Runs the service in a separate process, for example in a terminal or as another user. By default it runs in the process of the test. */
   command?: string[]
 }
 
@@ -234,7 +234,7 @@ export class Server {
     return this.exited
   }
 
-  /** However it runs. */
+  /** Ends the service, in whichever process it runs. */
   async end(): Promise<void> {
     await this.kill(this.#command ? 'SIGKILL' : 'SIGTERM')
   }

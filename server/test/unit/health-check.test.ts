@@ -14,7 +14,7 @@ const LISTENER = `
 /** More than the kernel accepts for a backlog of one. */
 const CROWD = 8
 
-/** A process that listens and is stopped. About as many connections as its backlog succeed, and nobody responds. */
+/** A process that listens and is suspended. About as many connections as its backlog succeed, and none gets a response. */
 async function stoppedProcess(backlog: number): Promise<Address> {
   const child = spawn(process.execPath, ['-e', LISTENER, String(backlog)], { env: {}, stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(() => void child.kill('SIGKILL'))
@@ -51,6 +51,6 @@ test('a node that does not respond is hung after five queries; one that cannot b
   const [listens, isSplit, isFull] = await Promise.all([observe(silent, true), observe(away, true), observe(away, false)])
   expect(listens).toEqual(becomesHung)
   expect(isSplit).toEqual(Array.from({ length: 6 }, () => 'unreachable'))
-  // On one machine there is no network to blame: too many connections wait for a process that does not accept them.
+  // On one machine, the network cannot be the cause: too many connections wait for a process that does not accept them.
   expect(isFull).toEqual(becomesHung)
 })

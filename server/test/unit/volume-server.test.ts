@@ -100,7 +100,7 @@ test('C91: a volume without channels is not released', async () => {
   await expect((await opened(url)).copyTo(join(temporaryDirectory(), 'copy'))).rejects.toThrow('no channel database')
 })
 
-test('C90: a process that had the volume before another one changes nothing in it', async () => {
+test('C90: once another process has the volume, the earlier one changes nothing in it', async () => {
   const { directory, url, close } = await served(true)
   const volume = await opened(url)
   await close()
@@ -130,7 +130,7 @@ test('C90: a volume that a daemon has used is not written', async () => {
   expect(readFileSync(join(directory, DATABASE), 'utf8')).toBe('newer channels')
 })
 
-test('C90: a file that cannot be written says why', async () => {
+test('C90: if a file cannot be written, the error says why', async () => {
   const { directory, url } = await served(true)
   const source = temporaryDirectory()
   writeFileSync(join(source, DATABASE), 'channels')

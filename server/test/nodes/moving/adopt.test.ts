@@ -62,7 +62,7 @@ test('C70: an adopted wallet is a stopped node, and once started it has the pass
   expect(outcome.stderr).not.toContain(created.credentials.seed)
   const id = idOf(outcome)
   expect((await asOwner('GET', `/${id}`)).json()).toMatchObject({ name: 'Kiosk', status: 'stopped' })
-  // Nobody knows what it holds before its channels have been online.
+  // Its funds are unknown until its channels have been online.
   expect((await asOwner('DELETE', `/${id}`)).json().error.code).toBe('node_has_funds')
   await yard.expectOk(asOwner('POST', `/${id}/start`))
   expect(await balanceOf(id, created)).toBe(FUNDED_SAT)
@@ -86,7 +86,7 @@ test('C70: a repeated adoption changes nothing, and never puts old channel data 
   await yard.expectOk(asOwner('POST', `/${id}/start`))
   await yard.fund(id, FUNDED_SAT)
   const daemon = yard.daemon(id)
-  // From the directory that was adopted, and from a copy that somebody made before.
+  // Tries the directory that was adopted, and a copy that was made before.
   for (const path of [directory, copy]) {
     const again = await adopt(yard, path, owner, ...VERSION, '--start')
     expect(again.stderr).toMatch(/^Already adopted/)
@@ -129,7 +129,7 @@ test('C70: the directory of a running daemon is refused, and nothing changes', a
   idOf(await adopt(yard, directory, owner, ...VERSION))
 })
 
-test('C70: what is written until the seed is replaced is adopted too', async () => {
+test('C70: data that is written until the seed is replaced is adopted too', async () => {
   const { directory } = await newPhoenixd()
   const journal = `${readdirSync(directory).find((name) => name.endsWith('.db'))}-journal`
   const sql = yard.sql()
@@ -177,7 +177,7 @@ describe('C70: refused with one line, and nothing changes', () => {
   test.each<[what: string, says: string, spoil: (directory: string) => void]>([
     ['no seed', 'has no seed.dat', (directory) => rmSync(join(directory, 'seed.dat'))],
     [
-      'words that are no seed',
+      'words that are not a seed',
       'without valid recovery words',
       (directory) => writeFileSync(join(directory, 'seed.dat'), 'abandon ability'),
     ],
@@ -231,7 +231,7 @@ describe('C70: refused with one line, and nothing changes', () => {
   test.each<[what: string, says: string, args: (directory: string) => string[]]>([
     ['no version', '--version', (directory) => [directory, '--account', owner.accountId]],
     [
-      'a version that nothing here runs',
+      'a version that is not offered here',
       'is not one of those',
       (directory) => [directory, '--account', owner.accountId, '--version', '0.9.0'],
     ],
@@ -248,7 +248,7 @@ describe('C70: refused with one line, and nothing changes', () => {
       (directory) => [directory, '--account', owner.accountId, ...VERSION, '--name', 'a'.repeat(17)],
     ],
     [
-      'a path that is no directory',
+      'a path that is not a directory',
       'cannot read',
       (directory) => [`${directory}/missing`, '--account', owner.accountId, ...VERSION],
     ],

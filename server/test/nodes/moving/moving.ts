@@ -7,7 +7,7 @@ import { CRASHING_SERVER, SANDBOXD, SERVER } from '../../../../testing/bundles.t
 import type { Created, Yard } from '../../support/crash.ts'
 import { eventually, freePort, type Key, temporaryDirectory } from '../../support/server.ts'
 
-/** Wallets that move between installations, and phoenixds that run without one. */
+/** Wallets that move between installations, and phoenixd daemons that run outside of one. */
 
 export type Outcome = { code: number | null; signal: NodeJS.Signals | null; stderr: string }
 
@@ -42,7 +42,7 @@ export function idOf({ code, stderr }: Outcome): string {
   return id
 }
 
-/** The directory of a phoenixd that was run without an installation: that of a node, copied once it has stopped. */
+/** A directory like that of a phoenixd outside of an installation: a copy of a stopped node's directory. */
 export async function phoenixdOf(yard: Yard, { node }: Created): Promise<string> {
   await yard.expectOk(yard.v1('POST', `/${node.id}/stop`))
   const directory = join(temporaryDirectory(), 'phoenix')

@@ -91,7 +91,7 @@ test('C71: what the daemon writes until it has stopped is released too', async (
 test('C71: of two releases to one directory, one is written, and the other node keeps running', async () => {
   const created = [await funded(), await funded()]
   const directory = newPath()
-  // Of someone else, with a name that we might have chosen.
+  // A directory of someone else, with a name that the command might have chosen.
   mkdirSync(`${directory}.new`)
   const outcomes = await Promise.all(created.map(({ node }) => release(home, node.id, directory)))
   expect(outcomes.map(({ code }) => code === 0).sort()).toEqual([false, true])
@@ -106,7 +106,7 @@ test('C71: of two releases to one directory, one is written, and the other node 
   expect(readdirSync(dirname(directory)).sort()).toEqual(['released', 'released.new'])
 })
 
-test('C71: without a running service the node is released all the same, and its data is written once it has stopped', async () => {
+test('C71: without a running service, the node is released too, and its data is written once it has stopped', async () => {
   const yard = await new Yard({ env: { OPERATION_TIMEOUT_SECONDS: '1' } }).start()
   const { node } = await yard.createReady()
   const daemon = yard.daemon(node.id)
@@ -124,7 +124,7 @@ test('C71: without a running service the node is released all the same, and its 
       RETURNING host`
     return beginPurges(sql, row?.host, 30)
   }
-  // Nobody else has its money yet.
+  // Its data has not been exported yet, so the only copy is here.
   await sql`UPDATE nodes SET operation = NULL WHERE id = ${node.id}`
   expect(await purges()).toEqual([])
   await yard.start()
@@ -172,7 +172,7 @@ test('C71: a version that is given must not be older than the one that was relea
   const yard = await new Yard({ env: versions(catalogue) }).start()
   const key = await yard.newKey(['nodes:write'])
   expect(await adopt(yard, directory, key, '--version', '0.7.0')).toEqual(refusal('was released with "0.8.0"'))
-  // phoenixd itself has run on the directory since.
+  // As if phoenixd 0.9.0 had run on the directory since.
   const id = idOf(await adopt(yard, directory, key, '--version', '0.9.0'))
   expect(await yard.sql()`SELECT desired_version AS version FROM nodes WHERE id = ${id}`).toEqual([{ version: '0.9.0' }])
 })
@@ -221,7 +221,7 @@ test('C72: a wallet comes back only from the last release, never from an older c
   const back = idOf(await adopt(home, second, atHome))
   expect(back).not.toBe(created.node.id)
   expect(await balanceAfterStart(home, atHome, back, created)).toBe(2 * FUNDED_SAT)
-  // The data of its first life here is older.
+  // The data from before its first release is older.
   expect(await release(home, created.node.id, newPath())).toEqual(refusal(`came back as ${back}`))
   const third = await released(home, back)
   expect(await adopt(home, second, atHome)).toEqual(refusal(`is older than the release of ${back}`))
