@@ -30,7 +30,7 @@ if (args.includes('--help') || args.includes('-h')) {
 }
 const quick = args.includes('--quick')
 const isFleet = args.includes('--fleet')
-const measures = isFleet ? await benchFleet(Number(args[args.indexOf('--fleet') + 1] ?? FLEET)) : await benchAll()
+const measures = isFleet ? await benchFleet(Number(args.find((arg) => /^\d+$/.test(arg)) ?? FLEET)) : await benchAll()
 
 const rows = measures.map(({ name, value, unit, target }) => [
   name,

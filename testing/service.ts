@@ -87,8 +87,12 @@ export class Service {
   }
 
   async untilReady(id: string): Promise<void> {
-    while ((await this.call('GET', `/v1/nodes/${id}`)).body.status !== 'ready')
+    for (;;) {
+      const { status, failureMessage } = (await this.call('GET', `/v1/nodes/${id}`)).body
+      if (status === 'ready') return
+      if (status === 'failed') throw new Error(`The node failed: ${failureMessage}`)
       await new Promise((resolve) => setTimeout(resolve, 5))
+    }
   }
 
   get connection() {

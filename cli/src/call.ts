@@ -152,7 +152,8 @@ export class Call {
   }
 
   #meetLimit({ headers }: Response): void {
-    const seconds = Number(headers.get('retry-after') ?? 1)
+    // A proxy may send a date, or nothing. The SDK then retries after a moment.
+    const seconds = Number(headers.get('retry-after') ?? Number.NaN) || 1
     const patience = this.#deadline === undefined ? PATIENCE_SECONDS : (this.#deadline - Date.now()) / 1000
     if (seconds <= patience) {
       this.note(`Rate limited. Retrying in ${seconds} s.`)

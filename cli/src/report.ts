@@ -114,7 +114,9 @@ function nextAfter({ code, details }: BoltyardError, call: Call | undefined): st
     case 'gateway_payment_not_found':
       return ['List the account’s payments: boltyard payments list']
     case 'cursor_expired':
-      return [`To list the events that are still kept: --after ${details.oldestCursor}`]
+      return typeof details.oldestCursor === 'string'
+        ? [`To list the events that are still kept: --after ${details.oldestCursor}`]
+        : []
     case 'invalid_node_state':
     case 'operation_in_progress':
     case 'node_failed':

@@ -96,6 +96,14 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     expect(Date.now() - started).toBeGreaterThanOrEqual(1000)
   })
 
+  test('6: a limit that does not say in seconds when it resets is retried', async () => {
+    const wire = await newWire()
+    const body = '{"error":{"code":"rate_limited","message":"rate limit exceeded"}}'
+    wire.faults = [{ status: 429, headers: { 'retry-after': 'Fri, 31 Dec 1999 23:59:59 GMT' }, body }]
+    await ada.via(wire.baseUrl).gets(['nodes', 'list'])
+    expect(wire.seen).toHaveLength(2)
+  })
+
   test('6: by the service’s own limit', async () => {
     const small = await startServer({ env: { ROLE: 'api', RATE_LIMIT_MAX: '3', RATE_LIMIT_WINDOW_SECONDS: '3600' } })
     const bob = await Customer.of(small)

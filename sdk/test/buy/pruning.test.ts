@@ -54,6 +54,15 @@ test('what was spent in the last 24 hours still counts', async () => {
   expect(await buy('/d', {}, { maxSatPerDay: 20 })).toEqual(['budget_exceeded', 'unpaid'])
 })
 
+test('an entry that does not say what was spent stops purchases with a budget, and is not quoted', async () => {
+  expect(await buy('/a', {}, { maxSatPerDay: 20 })).toBe('Sunny')
+  const [name = ''] = await names('spent.')
+  for (const text of ['{"amountSat":', 'null', '{}', '{"amountSat":"1","atMs":1,"expiresAtMs":1}']) {
+    await store.set(name, text)
+    expect(await buy('/b', {}, { maxSatPerDay: 20 })).toContain(`The entry ${name} of the store does not say how much was spent`)
+  }
+})
+
 describe('is never removed', () => {
   test('a purchase that is made once for all time', async () => {
     expect(await buy('/a', { purchaseKey: 'order-17' })).toBe('Sunny')

@@ -117,6 +117,15 @@ test('security: the log has the node’s output and none of its secrets, for its
     expect((await bob.refusal('GET', `/nodes/${shop.node.id}/${path}`)).slice(0, 2)).toEqual([404, 'node_not_found'])
 })
 
+test('security: a line of the log that has lost its beginning is not shown', async () => {
+  const [log = ''] = readdirSync(server.dataDir, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => path.includes(shop.node.id) && path.endsWith('daemon.log'),
+  )
+  // Longer than what is read, and without an end.
+  appendFileSync(join(server.dataDir, log), `${Object.values(shop.credentials)[0]}${'x'.repeat(70_000)}`)
+  expect(await ofShop('/log')).toEqual({ lines: [], isComplete: false })
+})
+
 test('dashboard: the log of a node on another machine is unknown, not empty', async () => {
   await server.sql()`UPDATE nodes SET host = 'elsewhere' WHERE id = ${shop.node.id}`
   expect(await ofShop('/log')).toEqual({ lines: null, isComplete: false })

@@ -10,7 +10,6 @@ export const WWW_AUTHENTICATE = 'www-authenticate'
 export const PAYMENT_REQUIRED = 'payment-required'
 
 /** Reports nothing: for visits whose challenges have already been checked. */
-const SILENT: Note = () => undefined
 
 /** The offers of a 402, in the order in which a buyer reads them. */
 export function checkOffers(answer: Answer, visit: Visit, note: Note): LiveOffer[] {
@@ -30,8 +29,6 @@ export function checkOffers(answer: Answer, visit: Visit, note: Note): LiveOffer
   compareOffers(usable, note)
   return usable
 }
-
-export const readOffers = (answer: Answer, visit: Visit): LiveOffer[] => checkOffers(answer, visit, SILENT)
 
 function compareOffers(offers: LiveOffer[], note: Note): void {
   const each = (tell: (offer: LiveOffer) => string): string => offers.map((one) => `${one.protocol} ${tell(one)}`).join(', ')

@@ -52,7 +52,7 @@ export class Budget {
   /** Adds the fee, which is only known afterwards. */
   async addFee(paymentHash: string, feeSat: number): Promise<void> {
     const name = PREFIX + paymentHash
-    const spending = spendingIn(await this.#store.get(name))
+    const spending = spendingIn(name, await this.#store.get(name))
     if (spending) await this.#store.set(name, JSON.stringify({ ...spending, amountSat: spending.amountSat + feeSat }))
   }
 
@@ -76,7 +76,7 @@ export class Budget {
   async #othersSat(own: string): Promise<number> {
     let sumSat = 0
     for (const name of await this.#store.list(PREFIX)) {
-      const spending = name === own ? undefined : spendingIn(await this.#store.get(name))
+      const spending = name === own ? undefined : spendingIn(name, await this.#store.get(name))
       if (!spending) continue
       const { amountSat, atMs, expiresAtMs } = spending
       const isPast = atMs < Date.now() - DAY_MS
@@ -96,6 +96,21 @@ export class Budget {
 
 const textOf = ({ amountSat, expiresAtMs }: Price): string => JSON.stringify({ amountSat, expiresAtMs, atMs: Date.now() })
 
-function spendingIn(text: string | undefined): Spending | undefined {
-  return text === undefined ? undefined : (JSON.parse(text) as Spending)
+/** Throws if the text is not an entry of this budget: the amount is unknown, so it must not count as nothing. */
+function spendingIn(name: string, text: string | undefined): Spending | undefined {
+  if (text === undefined) return undefined
+  const { amountSat, atMs, expiresAtMs } = parsed(text) ?? {}
+  if (![amountSat, atMs, expiresAtMs].every(Number.isFinite))
+    throw new TypeError(
+      `The entry ${name} of the store does not say how much was spent, so the budget of the last 24 hours is unknown. Check your wallet, then remove the entry to buy again.`,
+    )
+  return { amountSat, atMs, expiresAtMs } as Spending
+}
+
+function parsed(text: string): Partial<Spending> | null {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }

@@ -29,7 +29,7 @@ export class NodeLogs {
     const text = (await runtime.readLog(id, MAX_BYTES)) ?? ''
     const isCut = Buffer.byteLength(text) >= MAX_BYTES
     // The first line may have lost its beginning, without which a secret in it could not be recognized.
-    const whole = isCut ? text.slice(text.indexOf('\n') + 1) : text
+    const whole = isCut ? text.split('\n').slice(1).join('\n') : text
     const lines = withoutSecrets(
       whole
         .split('\n')
