@@ -134,6 +134,15 @@ describe('C59: secrets', () => {
     expect(() => single && verified(webhook.secret, single)).toThrow('No matching signature')
   })
 
+  test('security: a secret that still needs the previous master key counts in the operator’s statistics', async () => {
+    const { id } = await createWebhook(owner, { url: URL })
+    const underPreviousKey = async (): Promise<number> => (await server.operator('GET', '/stats')).json().rowsUnderPreviousKey
+    expect(await underPreviousKey()).toBe(0)
+    await storeOf(server)`UPDATE webhooks SET key_id = 'previous' WHERE id = ${id}`
+    expect(await underPreviousKey()).toBe(1)
+    await storeOf(server)`DELETE FROM webhooks WHERE id = ${id}`
+  })
+
   test('C59: an attempt that was outstanding is signed with the new secret, and has the same body', async () => {
     const receiver = await openReceiver(answers(500))
     const webhook = await createWebhook(owner, { url: receiver.url, ...KEYS })
