@@ -20,7 +20,7 @@ const KNOWN: Known = {
       { id: 'node_22222222222222222222', name: 'Old shop', isGone: true },
       { id: NODE_ID, name: 'Café shop', isGone: false },
     ],
-    keys: [{ id: 'key_22222222222222222222', name: 'Laptop of Ann', isGone: true }],
+    keys: [{ id: 'key_22222222222222222222', name: 'Laptop of Ann', isGone: true, prefix: 'byk_sgNE' }],
   },
   payments: undefined,
   isSandbox: true,
@@ -88,7 +88,9 @@ describe('palette: what it lists', () => {
   })
 
   test('revoked keys and deleted nodes are found, and lead to what happened to them', () => {
-    expect(pathsFor('laptop')).toEqual(['/activity?keyId=key_22222222222222222222'])
+    // By its name, its first characters, or the whole secret.
+    for (const query of ['laptop', 'byk_sgNE', `byk_sgNE${SECRET.slice(8)}`])
+      expect([query, pathsFor(query)]).toEqual([query, ['/activity?keyId=key_22222222222222222222']])
     expect(pathsFor('old shop')).toEqual(['/activity?nodeId=node_22222222222222222222'])
     expect(pathsFor('café')).toEqual([`/nodes/${NODE_ID}`])
   })

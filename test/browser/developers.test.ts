@@ -77,15 +77,19 @@ inBrowser('the page of API keys and the log of requests', () => {
   test('dashboard: a search that only a revoked key matches says what became of it, and not that no key matches', async () => {
     const person = await newPerson(server)
     const { page } = person
+    let first = ''
     for (let index = 0; index < 9; index++) {
-      const { id } = await person.want(201, 'POST', '/keys', { json: { name: `Server ${index}`, scopes: [] } })
+      const { id, key } = await person.want(201, 'POST', '/keys', { json: { name: `Server ${index}`, scopes: [] } })
+      first = key.slice(0, 8)
       if (index === 8) await person.want(204, 'DELETE', `/keys/${id}`)
     }
     await person.open('developers')
     const main = page.getByRole('main')
-    await page.getByLabel('Find a key').fill('server 8')
-    await untilText(main, 'Server 8 was revoked. Who revoked it?')
-    expect(await textOf(main)).not.toContain('No key matches')
+    for (const search of ['server 8', first]) {
+      await page.getByLabel('Find a key').fill(search)
+      await untilText(main, 'Server 8 was revoked. Who revoked it?')
+      expect(await textOf(main)).not.toContain('No key matches')
+    }
     await page.getByLabel('Find a key').fill('till')
     await untilText(main, 'No key matches this search. Revoked keys are not listed.')
     await main.getByRole('button', { name: 'Show all keys' }).click()

@@ -23,7 +23,7 @@ const KINDS: Record<ActivityKind, string> = {
   webhooks: 'Webhooks',
 }
 
-type Subject = ActivitySubjects['keys'][number]
+type Subject = ActivitySubjects['nodes'][number]
 
 export function Filters() {
   const filter = useSearch({ from: '/app/activity' })
