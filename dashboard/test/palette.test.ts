@@ -95,6 +95,21 @@ describe('palette: what it lists', () => {
     expect(pathsFor('café')).toEqual([`/nodes/${NODE_ID}`])
   })
 
+  test('of many nodes the best are listed, with how many more there are and where', () => {
+    const nodes = Array.from({ length: 1_206 }, (_, place) => node(`node_${place}`, `Shop ${place}`))
+    const [group] = groupsFor('shop', { ...KNOWN, nodes }).filter(({ name }) => name === 'Nodes')
+    expect(group?.commands).toHaveLength(7)
+    expect(group?.commands.at(-1)).toMatchObject({
+      label: '1\u2009200 more nodes…',
+      act: { kind: 'go', path: '/nodes?q=%22shop%22' },
+    })
+    expect(listed('shop', { nodes: nodes.slice(0, 7) })).toContain('Nodes: 1 more node…')
+    expect(listed('shop', { nodes: nodes.slice(0, 6) })).not.toContain('Nodes: 0 more nodes…')
+    // The list of nodes does not find "Shöp" for "shop", so it is not offered there.
+    const accented = nodes.slice(0, 20).map(({ id }, place) => node(id, `Shöp ${place}`))
+    expect(listed('shop', { nodes: accented }).filter((line) => /more node/.test(line))).toEqual([])
+  })
+
   test('payments come after everything that was there before they arrived', () => {
     const found = [{ id: 'pay_1', description: 'A shop', amountSat: 5, createdAt: 1_790_000_000 } as GatewayPayment]
     const before = listed('shop').filter((line) => !line.startsWith('Documentation'))

@@ -1,7 +1,8 @@
 import type { ActivitySubjects } from '../../api/activity.ts'
 import type { ApiKey, DashboardNode, GatewayPayment, Webhook } from '../../api/types.ts'
-import { relative, sats } from '../../text/format.ts'
+import { counted, relative, sats } from '../../text/format.ts'
 import { lastMonths, monthName } from '../../text/months.ts'
+import { filteredNodes } from '../../text/node-filter.ts'
 import type { Unit } from '../../unit.ts'
 import { goKeyOf } from './keys.ts'
 import { paymentSearchIn, rankOf } from './matching.ts'
@@ -182,7 +183,7 @@ export function groupsFor(query: string, known: Known): Group[] {
   const isPasted = (key: { prefix: string }): boolean => text.length > key.prefix.length && text.startsWith(key.prefix)
   const local = [
     ...own,
-    { name: 'Nodes', ...found(text, nodes.map(ofNode), MOST_OF_A_KIND) },
+    { name: 'Nodes', ...nodesFor(text, nodes) },
     { name: 'API keys', ...found(text, keys.map(ofKey), MOST_OF_A_KIND) },
     {
       name: 'API keys with this beginning',
@@ -197,6 +198,20 @@ export function groupsFor(query: string, known: Known): Group[] {
   return [...local, { name: 'Payments', commands: paymentsFor(text, payments, now) }, docsFor(text)].filter(
     ({ commands }) => commands.length > 0,
   )
+}
+
+/** Those that are left out are offered in the list of nodes, as far as its search finds them, too. */
+function nodesFor(text: string, nodes: DashboardNode[]): Ranked {
+  const { best, commands } = found(text, nodes.map(ofNode))
+  const listed = new Set(filteredNodes(nodes, undefined, text).map(({ id }) => id))
+  const more = commands.slice(MOST_OF_A_KIND).filter(({ id }) => listed.has(id)).length
+  const rest: Command = {
+    id: 'more nodes',
+    kind: 'node',
+    label: `${counted(more, 'more node', 'more nodes')}…`,
+    act: { kind: 'go', path: `/nodes?q=${encodeURIComponent(JSON.stringify(text))}` },
+  }
+  return { best, commands: [...commands.slice(0, MOST_OF_A_KIND), ...(more === 0 ? [] : [rest])] }
 }
 
 function paymentsFor(text: string, page: Known['payments'], now: number): Command[] {
