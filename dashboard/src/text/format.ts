@@ -74,22 +74,27 @@ export const bucketName = (at: number, unit: 'hour' | 'day'): string =>
   (unit === 'hour' ? hourFormat : dayFormat).format(at * 1000).replace(',', '')
 
 /** Stays with days for up to four months: "about 3 months" would be off by up to two weeks. */
-const unitOf = (seconds: number) =>
-  UNITS.find(([unit, length]) => seconds >= (unit === 'year' ? 2 * length : unit === 'month' ? 4 * length : length))
+const leastOf = ([unit, length]: (typeof UNITS)[number]): number =>
+  unit === 'year' ? 2 * length : unit === 'month' ? 4 * length : length
+const unitOf = (seconds: number) => UNITS.find((unit) => seconds >= leastOf(unit))
+
+/** Half a year is too much to leave out. */
+const roundsFrom = ([unit, length]: (typeof UNITS)[number]): number => (unit === 'year' ? length / 2 : 0)
 
 /** "about 11 days". */
 export function duration(seconds: number): string {
   const found = unitOf(seconds)
   if (!found) return 'less than a minute'
   const [unit, length] = found
-  const count = Math.floor(seconds / length)
+  const count = Math.floor((seconds + roundsFrom(found)) / length)
   return `about ${grouped(count)} ${unit}${count === 1 ? '' : 's'}`
 }
 
 /** For a time that is running out: in how many seconds `duration` says something else. */
 export function durationLasts(seconds: number): number {
   const found = unitOf(seconds)
-  return (found ? seconds % found[1] : seconds) + 1
+  if (!found) return seconds + 1
+  return Math.min((seconds + roundsFrom(found)) % found[1], seconds - leastOf(found)) + 1
 }
 
 /** A countdown such as "4:05", or "23 h 59 min" from an hour on. */

@@ -76,10 +76,10 @@ test('dashboard: folded payments say when they were, also across midnight', asyn
 test('C33: what a top-up brings, and what happens when credit ends, is said with the numbers of this service', () => {
   process.env.TZ = 'UTC'
   const now = Date.UTC(2026, 10, 14, 10) / 1000
-  expect(lastsUntil(1_000_000, 100_000, now)).toBe('lasts until about 24\u00a0Nov\u00a02026')
+  expect(lastsUntil(1_000_000, 100_000, now)).toBe('then lasts until about 24\u00a0Nov\u00a02026')
   expect(lastsUntil(1_000_000, 0, now)).toBeNull()
   expect(lastsUntil(-1, 100_000, now)).toBe('does not cover what you owe')
-  expect(lastsUntil(1e12, 1_000, now)).toBe('lasts more than ten years')
+  expect(lastsUntil(1e12, 1_000, now)).toBe('then lasts more than 10 years')
   expect(creditEnds(48)).toBe(
     'When the credit is used up, nodes keep running for 48 hours, and are then stopped. Nothing is deleted.',
   )
