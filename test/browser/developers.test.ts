@@ -72,6 +72,15 @@ inBrowser('the page of API keys and the log of requests', () => {
     await rows.getByRole('button').press('Enter')
     const details = dialog(page, 'Request')
     await untilText(details, /GET \/v1\/nodes\/\{nodeId\}.*404.*node_not_found.*no node with this id.*my-request.*Store/)
+
+    // What was sent with a key can still be found when the key is gone.
+    const store = (await person.want(200, 'GET', '/keys')).keys.find(({ name }: { name: string }) => name === 'Store')
+    await person.want(204, 'DELETE', `/keys/${store.id}`)
+    await person.open('developers/requests')
+    await expect.poll(() => page.getByLabel('Key', { exact: true }).textContent()).toContain('Store\u2069 (revoked)')
+    await page.getByLabel('Key', { exact: true }).selectOption(store.id)
+    await expect.poll(() => rows.count()).toBe(4)
+    await expect.poll(() => page.url()).toContain(store.id)
   })
 
   test('dashboard: a search that only a revoked key matches says what became of it, and not that no key matches', async () => {
