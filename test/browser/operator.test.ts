@@ -125,7 +125,7 @@ inBrowser('the operator’s pages', () => {
     const field = inviting.getByLabel('Email address')
     await field.fill(ann.email)
     await inviting.getByRole('button', { name: 'Create invitation link' }).click()
-    await untilText(inviting.getByRole('alert'), /^This person already has an account\. Use “Give access…” on it in the list\.$/)
+    await untilText(inviting.getByRole('alert'), /^This person already has an account\. Use “Give access…” next to their account in the list\.$/)
     expect(await field.getAttribute('aria-invalid')).toBe('true')
     await field.fill('someone.new@example.com')
     await inviting.getByRole('alert').waitFor({ state: 'detached' })
