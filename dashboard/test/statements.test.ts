@@ -90,10 +90,19 @@ test('dashboard: a payment counts as “paid, got nothing” by the rule of the 
 
 test('dashboard: an expired invoice of a node is not shown as one that may still be paid', () => {
   const invoice = { direction: 'in', isPaid: false, expiresAt: NOW, completedAt: null } as NodePayment
-  expect(nodePaymentWord(invoice, NOW - 1)).toBe('Not paid yet')
-  expect(nodePaymentWord(invoice, NOW)).toBe('Expired')
+  expect(nodePaymentWord(invoice, NOW - 1)).toBe('Incoming, not paid yet')
+  expect(nodePaymentWord(invoice, NOW)).toBe('Incoming, expired')
   expect(nodePaymentWord({ ...invoice, isPaid: true }, NOW)).toBe('Received')
-  expect(nodePaymentWord({ ...invoice, expiresAt: null }, NOW)).toBe('Not paid yet')
+  expect(nodePaymentWord({ ...invoice, expiresAt: null }, NOW)).toBe('Incoming, not paid yet')
+})
+
+test('dashboard: a payment of a node says where the money goes, also when it did not get there', () => {
+  const words = [true, false].flatMap((isPaid) =>
+    (['in', 'out'] as const).map((direction) =>
+      nodePaymentWord({ direction, isPaid, expiresAt: null, completedAt: NOW } as NodePayment, NOW),
+    ),
+  )
+  expect(words).toEqual(['Received', 'Sent', 'Incoming, not paid yet', 'Outgoing, failed'])
 })
 
 test('dashboard: one payment is not called “the newest 1”', () => {
