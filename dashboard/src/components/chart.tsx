@@ -3,7 +3,7 @@ import { useComputedColorScheme } from '@mantine/core'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
 import { bucketName, grouped, sats } from '../text/format.ts'
-import { LOCALES } from '../text/locales.ts'
+import { ENGLISH, LOCALES } from '../text/locales.ts'
 import { useUnit } from '../unit.ts'
 
 type Props = { points: { at: number; sat: number }[]; unit: 'hour' | 'day'; label: string }
@@ -14,8 +14,8 @@ const MOST_LABELS = 8
 const LABEL_WIDTH = 90
 
 const HOUR = new Intl.DateTimeFormat(LOCALES, { hour: '2-digit', minute: '2-digit' })
-const DAY = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', day: 'numeric' })
-const DATE = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'short' })
+const DAY = new Intl.DateTimeFormat(ENGLISH, { weekday: 'short', day: 'numeric' })
+const DATE = new Intl.DateTimeFormat(ENGLISH, { day: 'numeric', month: 'short' })
 /** Beside the axis: satoshis go without a unit, as "12 000". */
 const AMOUNTS = { sat: { format: grouped, width: 64 }, btc: { format: sats, width: 112 } } as const
 const NEXT: Record<string, (place: number, count: number) => number> = {

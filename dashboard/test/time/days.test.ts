@@ -27,7 +27,37 @@ test('dashboard: an entry stands below the day of the viewer, not below that of 
   expect(east.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toMatch(/^Sunday,? 15 November 2026$/)
 })
 
-test('dashboard: days, times and periods are written as in the viewer’s language', async () => {
+test('dashboard: months and days have English names, and dates in digits and times are as in the viewer’s language', async () => {
+  vi.stubGlobal('navigator', { languages: ['de-DE', 'en-US'] })
+  const german = await daysIn('UTC')
+  const { bucketName, exact } = await import('../../src/text/format.ts')
+  const { monthName } = await import('../../src/text/months.ts')
+  const { periodName, rangeName } = await import('../../src/text/periods.ts')
+  const december = Date.UTC(2026, 11, 15, 14, 5) / 1000
+  expect([
+    german.dayName(december, december + 3 * 86_400).replace(',', ''),
+    german.shortDay(december),
+    monthName('2026-12'),
+    periodName('month', new Date(december * 1000)),
+    rangeName({ from: december }),
+    bucketName(december, 'hour'),
+    bucketName(december, 'day'),
+  ]).toEqual([
+    'Tuesday 15 December 2026',
+    '15 Dec',
+    'December 2026',
+    'This month (December)',
+    'since 15 Dec 2026',
+    'Tue 14:05',
+    'Tue 15 Dec',
+  ])
+  expect(exact(december)).toBe('15.12.2026, 14:05:00 UTC')
+  vi.stubGlobal('navigator', { languages: ['fr-FR'] })
+  vi.resetModules()
+  expect((await import('../../src/text/format.ts')).exact(december)).toBe('15/12/2026 14:05:00 UTC')
+})
+
+test('dashboard: days, times and periods are written as in the viewer’s English', async () => {
   vi.stubGlobal('navigator', { languages: ['en-US', 'en'] })
   const { clockTime, dayName, shortDay } = await daysIn('UTC')
   const { rangeName } = await import('../../src/text/periods.ts')

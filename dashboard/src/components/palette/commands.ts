@@ -51,8 +51,6 @@ const pages = ({ isSandbox, now }: Known): Command[] => [
   {
     ...page('Received by month', '/#received', [
       'earned earnings income revenue sales turnover made money total chart',
-      // Their names in the viewer's language are in the list of months; the rest of the page is English.
-      'january february march april may june july august september october november december',
       ...lastMonths(now).map(monthName),
     ]),
     hint: 'in the overview; choose the month there',
