@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { foldQuery } from '../src/api/activity.ts'
+import { foldCounts } from '../src/text/sentences.ts'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -27,4 +28,12 @@ test('dashboard: opening folded payments keeps the filters of the log', async ()
   })
   // Results of another filter are never shown for this one.
   expect(foldQuery({ keyId: 'key_2' }, row).queryKey).not.toEqual(query.queryKey)
+})
+
+test('dashboard: folded payments are not said to be “0 received” where the filter left those entries out', () => {
+  const paid = { received: 0, validated: 3 }
+  expect(foldCounts(paid, {})).toBe('0 received, 3 validated')
+  expect(foldCounts(paid, { nodeId: 'node_1', from: '2026-10-01' })).toBe('0 received, 3 validated')
+  expect([foldCounts(paid, { actor: 'user_1' }), foldCounts(paid, { keyId: 'key_1' })]).toEqual(['3 validated', '3 validated'])
+  expect(foldCounts({ received: 1_234, validated: 0 }, { actor: 'service' })).toBe('1\u2009234 received')
 })

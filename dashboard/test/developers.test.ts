@@ -3,6 +3,7 @@ import { publicOperations } from '../../contract/src/operations.ts'
 import { requestFilterOf } from '../src/api/developers.ts'
 import { daysOf } from '../src/pages/developers/days.ts'
 import { changeOf, type Fields } from '../src/pages/developers/key-fields.ts'
+import { isMeant } from '../src/pages/developers/key-search.ts'
 import { API_ROUTES } from '../src/text/api-routes.ts'
 import { snippetsIn } from '../src/text/code/program-snippets.ts'
 
@@ -36,6 +37,24 @@ test('usage is unknown before counting began and before the key existed, and 0 o
     ['2026-03-02', 0, 0],
   ])
 })
+
+test.each([
+  ['server 2', true],
+  ['byk_sg', true],
+  ['BYK_SGNE', true],
+  ['sgN', true],
+  ['key_17x4', true],
+  ['key_17x4q', true],
+  ['17', false],
+  ['key_', false],
+  ['key_x4q', false],
+  ['gne', false],
+])(
+  'a key is found by its name, its first characters or its pasted id, not by what is not shown: “%s” is %s',
+  (search, isFound) => {
+    expect(isMeant({ id: 'key_17x4q0000000000000ne', name: 'Server 2', prefix: 'byk_sgNE' }, ` ${search} `)).toBe(isFound)
+  },
+)
 
 test('the filter in a URL keeps only values that the service accepts', () => {
   expect(requestFilterOf({ status: 4, requestId: 'a b', keyId: '', route: '/v1/nodes' })).toEqual({

@@ -46,7 +46,7 @@ test('dashboard: no relative time names a day of the calendar', () => {
   }
 })
 
-test.each([1, 59, 60, 61, 119, 4000, 2 * DAY + 5, 100 * DAY, 5 * MONTH, 3 * YEAR])(
+test.each([1, 59, 60, 61, 119, 4000, 2 * DAY + 5, 100 * DAY, 5 * MONTH, 2.2 * YEAR, 3 * YEAR, 3.6 * YEAR])(
   'dashboard: the text for %i s that are running out stays right until it is shown again',
   (left) => {
     const later = durationLasts(left)

@@ -20,7 +20,7 @@ const KNOWN: Known = {
       { id: 'node_22222222222222222222', name: 'Old shop', isGone: true },
       { id: NODE_ID, name: 'Café shop', isGone: false },
     ],
-    keys: [{ id: 'key_22222222222222222222', name: 'Laptop of Ann', isGone: true }],
+    keys: [{ id: 'key_22222222222222222222', name: 'Laptop of Ann', isGone: true, prefix: 'byk_sgNE' }],
   },
   payments: undefined,
   isSandbox: true,
@@ -88,9 +88,26 @@ describe('palette: what it lists', () => {
   })
 
   test('revoked keys and deleted nodes are found, and lead to what happened to them', () => {
-    expect(pathsFor('laptop')).toEqual(['/activity?keyId=key_22222222222222222222'])
+    // By its name, its first characters, or the whole secret.
+    for (const query of ['laptop', 'byk_sgNE', `byk_sgNE${SECRET.slice(8)}`])
+      expect([query, pathsFor(query)]).toEqual([query, ['/activity?keyId=key_22222222222222222222']])
     expect(pathsFor('old shop')).toEqual(['/activity?nodeId=node_22222222222222222222'])
     expect(pathsFor('café')).toEqual([`/nodes/${NODE_ID}`])
+  })
+
+  test('of many nodes the best are listed, with how many more there are and where', () => {
+    const nodes = Array.from({ length: 1_206 }, (_, place) => node(`node_${place}`, `Shop ${place}`))
+    const [group] = groupsFor('shop', { ...KNOWN, nodes }).filter(({ name }) => name === 'Nodes')
+    expect(group?.commands).toHaveLength(7)
+    expect(group?.commands.at(-1)).toMatchObject({
+      label: '1\u2009200 more nodes…',
+      act: { kind: 'go', path: '/nodes?q=%22shop%22' },
+    })
+    expect(listed('shop', { nodes: nodes.slice(0, 7) })).toContain('Nodes: 1 more node…')
+    expect(listed('shop', { nodes: nodes.slice(0, 6) })).not.toContain('Nodes: 0 more nodes…')
+    // The list of nodes does not find "Shöp" for "shop", so it is not offered there.
+    const accented = nodes.slice(0, 20).map(({ id }, place) => node(id, `Shöp ${place}`))
+    expect(listed('shop', { nodes: accented }).filter((line) => /more node/.test(line))).toEqual([])
   })
 
   test('payments come after everything that was there before they arrived', () => {

@@ -8,6 +8,7 @@ import { actorOf, sentenceOf } from '../src/text/sentences.ts'
 import { isUpdating, softwareSentence, waitsForStart } from '../src/text/updates.ts'
 
 const NOW = 1_800_000_000
+const YEAR = 31_557_600
 
 const updates = { currentVersion: '0.8.0', latestVersion: '0.9.0', updateAvailable: true, lastUpdateError: null }
 
@@ -89,10 +90,19 @@ test('dashboard: a payment counts as “paid, got nothing” by the rule of the 
 
 test('dashboard: an expired invoice of a node is not shown as one that may still be paid', () => {
   const invoice = { direction: 'in', isPaid: false, expiresAt: NOW, completedAt: null } as NodePayment
-  expect(nodePaymentWord(invoice, NOW - 1)).toBe('Not paid yet')
-  expect(nodePaymentWord(invoice, NOW)).toBe('Expired')
+  expect(nodePaymentWord(invoice, NOW - 1)).toBe('Incoming, not paid yet')
+  expect(nodePaymentWord(invoice, NOW)).toBe('Incoming, expired')
   expect(nodePaymentWord({ ...invoice, isPaid: true }, NOW)).toBe('Received')
-  expect(nodePaymentWord({ ...invoice, expiresAt: null }, NOW)).toBe('Not paid yet')
+  expect(nodePaymentWord({ ...invoice, expiresAt: null }, NOW)).toBe('Incoming, not paid yet')
+})
+
+test('dashboard: a payment of a node says where the money goes, also when it did not get there', () => {
+  const words = [true, false].flatMap((isPaid) =>
+    (['in', 'out'] as const).map((direction) =>
+      nodePaymentWord({ direction, isPaid, expiresAt: null, completedAt: NOW } as NodePayment, NOW),
+    ),
+  )
+  expect(words).toEqual(['Received', 'Sent', 'Incoming, not paid yet', 'Outgoing, failed'])
 })
 
 test('dashboard: one payment is not called “the newest 1”', () => {
@@ -100,11 +110,14 @@ test('dashboard: one payment is not called “the newest 1”', () => {
   expect([newestCount(9, 9, 'all'), newestCount(3, 9, 'sent')]).toEqual(['The newest 9', '3 of the newest 9'])
 })
 
-test('dashboard: credit that is used up does not “last less than a minute”', () => {
+test('dashboard: how long credit lasts is rounded to the nearest year, and never said of credit that is used up', () => {
   const lasts = (runwaySeconds: number | null, balanceMsat = 5) => creditLasts({ balanceMsat, runwaySeconds, nodesThatCost: 1 })
   expect(lasts(0)).toBe('Used up.')
   expect(lasts(-5)).toBe('Used up.')
   expect(lasts(30)).toBe('Will last less than a minute with 1 running node.')
+  // The tiles below say the same.
+  expect(lasts(10.97 * YEAR)).toBe('Will last more than 10 years with 1 running node.')
+  expect(lasts(9.97 * YEAR)).toBe('Will last about 10 years with 1 running node.')
   expect(lasts(null)).toBe('No running node uses it.')
   expect(lasts(null, -5)).toBe('This is what you owe. No running node adds to it.')
 })

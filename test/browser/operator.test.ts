@@ -31,6 +31,19 @@ inBrowser('the operator’s pages', () => {
     }
   })
 
+  test('dashboard: no item of the operator’s menu moves when another one is chosen', async () => {
+    const page = await enterAsOperator()
+    const links = page.getByRole('navigation', { name: 'Operator' }).getByRole('link')
+    const places = () =>
+      links.locator('svg').evaluateAll((all: any[]) => all.map((icon) => icon.getBoundingClientRect().toJSON()))
+    const before = await places()
+    for (const name of ['Hosts and versions', 'Background work']) {
+      await links.filter({ hasText: name }).click()
+      await heading(page, name).waitFor()
+      expect(await places()).toEqual(before)
+    }
+  })
+
   test('C86: sign in, give someone access again, give credit once, restore a node, and sign out', async () => {
     const ann = await signUp(server)
     await signUp(server)
@@ -125,7 +138,10 @@ inBrowser('the operator’s pages', () => {
     const field = inviting.getByLabel('Email address')
     await field.fill(ann.email)
     await inviting.getByRole('button', { name: 'Create invitation link' }).click()
-    await untilText(inviting.getByRole('alert'), /^This person already has an account\. Use “Give access…” on it in the list\.$/)
+    await untilText(
+      inviting.getByRole('alert'),
+      /^This person already has an account\. Use “Give access…” next to their account in the list\.$/,
+    )
     expect(await field.getAttribute('aria-invalid')).toBe('true')
     await field.fill('someone.new@example.com')
     await inviting.getByRole('alert').waitFor({ state: 'detached' })

@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
 import { Authenticator } from '../../server/test/accounts/authenticator.ts'
 import type { Server } from '../../server/test/support/server.ts'
@@ -11,6 +12,23 @@ inBrowser('the settings page', () => {
   let server: Server
   beforeAll(async () => {
     server = await startDashboard()
+  })
+
+  test('dashboard: the name of a setting stands beside its switch, not between the switch and the hint below it', async () => {
+    const { page, open } = await newPerson(server)
+    await open('settings')
+    const display = page.getByRole('region', { name: 'Display' })
+    const middleOf = async (element: Locator): Promise<number> => {
+      const { y, height } = (await element.boundingBox()) ?? { y: 0, height: 0 }
+      return y + height / 2
+    }
+    for (const [name, control] of [
+      ['Theme', 'Theme'],
+      ['Amounts', 'Unit of amounts'],
+    ] as const) {
+      const beside = await middleOf(display.getByRole('radiogroup', { name: control }))
+      expect(Math.abs((await middleOf(display.locator('dt', { hasText: name }))) - beside)).toBeLessThan(4)
+    }
   })
 
   test('C87: two-factor sign-in is set up with a key and a code, is asked for after the password, and is turned off with a recovery code', async () => {

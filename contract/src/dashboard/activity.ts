@@ -56,10 +56,11 @@ export const ActivityParams = strict({
   ),
 })
 const Subject = Type.Object({ id: text('Its id.'), name: text('Its name.'), isGone: flag('Whether it was deleted or revoked.') })
+const KeySubject = Type.Object({ ...Subject.properties, prefix: text('The first characters of its secret.') })
 export const ActivitySubjects = named(
   {
     nodes: Type.Array(Subject, { description: 'At most 500, the newest.' }),
-    keys: Type.Array(Subject, { description: 'At most 500, the newest.' }),
+    keys: Type.Array(KeySubject, { description: 'At most 500, the newest.' }),
     people: Type.Array(Subject),
   },
   { $id: 'ActivitySubjects', description: 'What activity can be filtered by, including what no longer exists.' },

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { PaymentId } from '../gateway.ts'
 import { operation } from '../operation.ts'
 import { ExportPaymentsParams } from '../payments.ts'
-import { count, flag, named, nullable, text, timestamp } from '../schemas.ts'
+import { count, named, nullable, text, timestamp } from '../schemas.ts'
 import { Delivery } from '../webhooks.ts'
 
 const total = Type.Object({ count: count('How many.'), sat: count('The sum of their prices.') })
@@ -36,16 +36,6 @@ export const PaymentEvents = named(
 )
 export type PaymentEvents = Static<typeof PaymentEvents>
 
-export const PaymentKeys = named(
-  {
-    keys: Type.Array(
-      Type.Object({ id: text('Id of the key.'), name: text('Its name.'), isRevoked: flag('Whether it was revoked.') }),
-    ),
-  },
-  { $id: 'PaymentKeys', description: 'Every API key that may have created payments, also revoked ones.' },
-)
-export type PaymentKeys = Static<typeof PaymentKeys>
-
 const ofPerson = { tag: 'Dashboard', caller: 'session', method: 'GET', status: 200 } as const
 
 export const totalOwnPayments = operation({
@@ -63,14 +53,6 @@ export const exportOwnPayments = operation({
   operationId: 'exportOwnPayments',
   summary: 'Export payments as CSV, oldest first',
   query: ExportPaymentsParams,
-  errors: [],
-})
-export const listPaymentKeys = operation({
-  ...ofPerson,
-  path: '/dashboard/api/payment-keys',
-  operationId: 'listPaymentKeys',
-  summary: 'List the API keys that may have created payments',
-  response: PaymentKeys,
   errors: [],
 })
 export const listPaymentEvents = operation({

@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query'
-import type { PaymentEvents, PaymentKeys, PaymentTotals } from '../../../contract/src/dashboard/payment-search.ts'
+import type { PaymentEvents, PaymentTotals } from '../../../contract/src/dashboard/payment-search.ts'
 import type { GatewayPaymentDetails } from '../../../contract/src/dashboard/payments.ts'
 import { PERIODS, type Period, rangeOf } from '../text/periods.ts'
 import { API, api } from './client.ts'
@@ -90,11 +90,6 @@ export function paymentTotalsQuery(place: PaymentPlace, now = new Date()) {
 export const UNFULFILLED_LATELY: PaymentFilter = { state: 'unfulfilled', period: '7d' }
 
 export const exportUrl = (place: PaymentPlace): string => `${API}/payments.csv${queryOf(filterOf(place))}`
-
-export const paymentKeysQuery = queryOptions({
-  queryKey: ['keys', 'of-payments'],
-  queryFn: async ({ signal }) => (await api.get<PaymentKeys>('/payment-keys', { signal })).keys,
-})
 
 export const paymentQuery = (id: string) =>
   queryOptions({

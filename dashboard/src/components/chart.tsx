@@ -3,7 +3,8 @@ import { useComputedColorScheme } from '@mantine/core'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
 import { bucketName, grouped, sats } from '../text/format.ts'
-import { LOCALES } from '../text/locales.ts'
+import { ENGLISH, LOCALES } from '../text/locales.ts'
+import { useUnit } from '../unit.ts'
 
 type Props = { points: { at: number; sat: number }[]; unit: 'hour' | 'day'; label: string }
 
@@ -13,8 +14,10 @@ const MOST_LABELS = 8
 const LABEL_WIDTH = 90
 
 const HOUR = new Intl.DateTimeFormat(LOCALES, { hour: '2-digit', minute: '2-digit' })
-const DAY = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', day: 'numeric' })
-const DATE = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'short' })
+const DAY = new Intl.DateTimeFormat(ENGLISH, { weekday: 'short', day: 'numeric' })
+const DATE = new Intl.DateTimeFormat(ENGLISH, { day: 'numeric', month: 'short' })
+/** Beside the axis: satoshis go without a unit, as "12 000". */
+const AMOUNTS = { sat: { format: grouped, width: 64 }, btc: { format: sats, width: 112 } } as const
 const NEXT: Record<string, (place: number, count: number) => number> = {
   ArrowLeft: (place) => place - 1,
   ArrowRight: (place) => place + 1,
@@ -29,6 +32,7 @@ export default function Chart({ points, unit, label }: Props) {
   const drawn = useRef<uPlot | null>(null)
   const [place, setPlace] = useState<number | null>(null)
   const scheme = useComputedColorScheme('light', { getInitialValueInEffect: false })
+  const amounts = AMOUNTS[useUnit()]
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a canvas does not follow CSS colors, so a theme change must redraw it
   useEffect(() => {
@@ -63,12 +67,12 @@ export default function Chart({ points, unit, label }: Props) {
           },
           {
             ...axis,
-            size: 64,
+            size: amounts.width,
             grid: { stroke: colour('--line'), width: 1 },
             incrs: [1, 2, 5]
               .flatMap((digit) => Array.from({ length: 12 }, (_, power) => digit * 10 ** power))
               .sort((a, b) => a - b),
-            values: (_, amounts) => amounts.map(grouped),
+            values: (_, sizes) => sizes.map(amounts.format),
           },
         ],
       },
@@ -83,7 +87,7 @@ export default function Chart({ points, unit, label }: Props) {
       plot.destroy()
       drawn.current = null
     }
-  }, [points, unit, scheme])
+  }, [points, unit, scheme, amounts])
 
   const point = place === null ? undefined : points[place]
   // Set by script, which the Content-Security-Policy allows, and kept inside the chart.

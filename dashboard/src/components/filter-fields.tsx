@@ -1,5 +1,7 @@
 import { TextInput } from '@mantine/core'
+import type { ActivitySubjects } from '../api/activity.ts'
 import type { DatePeriod } from '../text/days.ts'
+import { distinctNames } from '../text/node-names.ts'
 
 export type Choice = { value: string; label: string }
 export const ANY: Choice = { value: '', label: 'Any' }
@@ -7,6 +9,15 @@ export const ANY: Choice = { value: '', label: 'Any' }
 /** The URL may name something that is not in the list, such as a deleted node. */
 export const withChosen = (choices: Choice[], chosen: string | undefined): Choice[] =>
   chosen === undefined || choices.some(({ value }) => value === chosen) ? choices : [...choices, { value: chosen, label: chosen }]
+
+/** A choice cannot be marked up, so the name is isolated by characters: in another direction it would move the word after it. */
+export const choicesOf = (subjects: ActivitySubjects['nodes'], gone: 'deleted' | 'revoked'): Choice[] => {
+  const names = distinctNames(subjects)
+  return subjects.map(({ id, name, isGone }) => ({
+    value: id,
+    label: `\u2068${names.get(id) ?? name}\u2069${isGone ? ` (${gone})` : ''}`,
+  }))
+}
 
 /** Two dates, both included. */
 export function DateFields({ period, onChange }: { period: DatePeriod; onChange: (change: DatePeriod) => void }) {

@@ -1,10 +1,10 @@
-import { LOCALES } from './locales.ts'
+import { ENGLISH, LOCALES } from './locales.ts'
 
 /** Days and times of day in the viewer's time zone. Times are in Unix seconds. */
 
-const DAY = new Intl.DateTimeFormat(LOCALES, { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' })
-const SHORT_DAY = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'short' })
-const DATE = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'short', year: 'numeric' })
+const DAY = new Intl.DateTimeFormat(ENGLISH, { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' })
+const SHORT_DAY = new Intl.DateTimeFormat(ENGLISH, { day: 'numeric', month: 'short' })
+const DATE = new Intl.DateTimeFormat(ENGLISH, { day: 'numeric', month: 'short', year: 'numeric' })
 const CLOCK = new Intl.DateTimeFormat(LOCALES, { hour: '2-digit', minute: '2-digit' })
 
 /** The first second of the day that is `days` days after the day of this time. A day on which the clocks change has 23 or 25 hours. */

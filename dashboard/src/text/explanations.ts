@@ -28,7 +28,7 @@ const NEXT: Record<string, string> = {
 
 /** Replaces API messages that address programs rather than people. */
 const WHY: Record<string, string> = {
-  account_exists: 'This person already has an account. Use “Give access…” on it in the list.',
+  account_exists: 'This person already has an account. Use “Give access…” next to their account in the list.',
   node_has_funds: 'This node holds money.',
   idempotency_conflict: 'You have changed what you entered since the first attempt.',
 }

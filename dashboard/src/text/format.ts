@@ -1,5 +1,6 @@
 import { currentUnit } from '../unit.ts'
-import { LOCALES } from './locales.ts'
+import { clockTime } from './days.ts'
+import { ENGLISH, LOCALES } from './locales.ts'
 
 const THIN_SPACE = '\u2009'
 const MINUS = '\u2212'
@@ -62,34 +63,48 @@ export function relative(at: number, now: number): string {
   return away > 10 ? `in ${Math.trunc(away)} seconds` : 'just now'
 }
 
-const exactFormat = new Intl.DateTimeFormat(LOCALES, { dateStyle: 'medium', timeStyle: 'long' })
+const DIGITS: Intl.DateTimeFormatOptions = {
+  year: 'numeric',
+  month: '2-digit',
+  day: '2-digit',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  timeZoneName: 'short',
+}
+const exactFormat = new Intl.DateTimeFormat(LOCALES, LOCALES[0] === ENGLISH ? { dateStyle: 'medium', timeStyle: 'long' } : DIGITS)
 
 export const exact = (at: number): string => exactFormat.format(at * 1000)
 
-const hourFormat = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', hour: '2-digit', minute: '2-digit' })
-const dayFormat = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', day: 'numeric', month: 'short' })
+const weekdayFormat = new Intl.DateTimeFormat(ENGLISH, { weekday: 'short' })
+const dayFormat = new Intl.DateTimeFormat(ENGLISH, { weekday: 'short', day: 'numeric', month: 'short' })
 
 /** The label of a chart bar in the viewer's time zone: "Sun 14:00", "Sun 15 Nov". */
 export const bucketName = (at: number, unit: 'hour' | 'day'): string =>
-  (unit === 'hour' ? hourFormat : dayFormat).format(at * 1000).replace(',', '')
+  unit === 'hour' ? `${weekdayFormat.format(at * 1000)} ${clockTime(at)}` : dayFormat.format(at * 1000).replace(',', '')
 
 /** Stays with days for up to four months: "about 3 months" would be off by up to two weeks. */
-const unitOf = (seconds: number) =>
-  UNITS.find(([unit, length]) => seconds >= (unit === 'year' ? 2 * length : unit === 'month' ? 4 * length : length))
+const leastOf = ([unit, length]: (typeof UNITS)[number]): number =>
+  unit === 'year' ? 2 * length : unit === 'month' ? 4 * length : length
+const unitOf = (seconds: number) => UNITS.find((unit) => seconds >= leastOf(unit))
+
+/** Half a year is too much to leave out. */
+const roundsFrom = ([unit, length]: (typeof UNITS)[number]): number => (unit === 'year' ? length / 2 : 0)
 
 /** "about 11 days". */
 export function duration(seconds: number): string {
   const found = unitOf(seconds)
   if (!found) return 'less than a minute'
   const [unit, length] = found
-  const count = Math.floor(seconds / length)
+  const count = Math.floor((seconds + roundsFrom(found)) / length)
   return `about ${grouped(count)} ${unit}${count === 1 ? '' : 's'}`
 }
 
 /** For a time that is running out: the seconds until `duration` returns another text. */
 export function durationLasts(seconds: number): number {
   const found = unitOf(seconds)
-  return (found ? seconds % found[1] : seconds) + 1
+  if (!found) return seconds + 1
+  return Math.min((seconds + roundsFrom(found)) % found[1], seconds - leastOf(found)) + 1
 }
 
 /** A countdown such as "4:05", or "23 h 59 min" from an hour on. */

@@ -1,6 +1,6 @@
 const OTHERWISE = 'en-GB'
 
-/** The languages that the browser asks for, for dates and times. An unusable tag must not keep the page from starting. */
+/** The languages that the browser asks for, for dates and times in digits. An unusable tag must not keep the page from starting. */
 export function localesOf(wanted: readonly string[] | undefined): string[] {
   const usable = (wanted ?? []).filter((tag) => {
     try {
@@ -13,3 +13,7 @@ export function localesOf(wanted: readonly string[] | undefined): string[] {
 }
 
 export const LOCALES = localesOf(globalThis.navigator?.languages)
+const [FIRST = OTHERWISE] = LOCALES
+
+/** For dates with the names of months or days, which are English like the rest of the page. */
+export const ENGLISH = new Intl.Locale(FIRST).language === 'en' ? FIRST : OTHERWISE

@@ -1,5 +1,5 @@
 import { dayStart } from './days.ts'
-import { LOCALES } from './locales.ts'
+import { ENGLISH } from './locales.ts'
 
 /** Months of the calendar in the viewer's time zone, as `2026-10`. */
 export type Month = string
@@ -23,7 +23,7 @@ export function lastMonths(now: number): Month[] {
 }
 
 /** "October 2026". */
-export const monthName = (month: Month): string => firstOf(month).toLocaleDateString(LOCALES, { month: 'long', year: 'numeric' })
+export const monthName = (month: Month): string => firstOf(month).toLocaleDateString(ENGLISH, { month: 'long', year: 'numeric' })
 
 /** The first second of each day of the month, until today. */
 export function daysOfMonth(month: Month, now: number): number[] {

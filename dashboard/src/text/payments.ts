@@ -59,8 +59,8 @@ export function newestCount(shown: number, all: number, filter: NodePaymentFilte
 export function nodePaymentWord({ direction, isPaid, expiresAt, completedAt }: NodePayment, now: number): string {
   if (direction === 'in') {
     if (isPaid) return 'Received'
-    return expiresAt !== null && expiresAt <= now ? 'Expired' : 'Not paid yet'
+    return expiresAt !== null && expiresAt <= now ? 'Incoming, expired' : 'Incoming, not paid yet'
   }
   if (isPaid) return 'Sent'
-  return completedAt === null ? 'In progress' : 'Failed'
+  return completedAt === null ? 'Outgoing, in progress' : 'Outgoing, failed'
 }

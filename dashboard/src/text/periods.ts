@@ -1,5 +1,5 @@
 import { dateField, dayStart } from './days.ts'
-import { LOCALES } from './locales.ts'
+import { ENGLISH } from './locales.ts'
 import { datesOf, lastMonths, type Month } from './months.ts'
 
 /** Periods to filter by, in the viewer's time zone. */
@@ -19,7 +19,7 @@ const NAMES: Record<Period, string> = {
 export function periodName(period: Period, now: Date): string {
   if (period !== 'month' && period !== 'last-month') return NAMES[period]
   const { from = 0 } = rangeOf(period, {}, now)
-  return `${NAMES[period]} (${new Intl.DateTimeFormat(LOCALES, { month: 'long' }).format(from * 1000)})`
+  return `${NAMES[period]} (${new Intl.DateTimeFormat(ENGLISH, { month: 'long' }).format(from * 1000)})`
 }
 
 /** Unix seconds; `to` is not included. */
@@ -55,7 +55,7 @@ export function periodOfMonth(wanted: Month, now: number): { period: Period; fro
 
 /** "1 Oct 2026 – 31 Oct 2026", so that nobody has to guess what "last month" or "this week" is. */
 export function rangeName({ from, to }: Range): string {
-  const exactDay = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'short', year: 'numeric' })
+  const exactDay = new Intl.DateTimeFormat(ENGLISH, { day: 'numeric', month: 'short', year: 'numeric' })
   const first = from === undefined ? undefined : exactDay.format(from * 1000)
   // The end is a midnight, so the second before it is in the last day.
   const last = to === undefined ? undefined : exactDay.format((to - 1) * 1000)

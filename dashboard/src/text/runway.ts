@@ -8,7 +8,7 @@ export function creditLasts({ balanceMsat, runwaySeconds, nodesThatCost }: Credi
   if (runwaySeconds === null)
     return balanceMsat < 0 ? 'This is what you owe. No running node adds to it.' : 'No running node uses it.'
   if (runwaySeconds <= 0) return 'Used up.'
-  return `Will last ${duration(runwaySeconds)} with ${nodesThatCost} running node${nodesThatCost === 1 ? '' : 's'}.`
+  return `Will last ${lasting(runwaySeconds)} with ${nodesThatCost} running node${nodesThatCost === 1 ? '' : 's'}.`
 }
 
 const hours = (count: number): string => `${grouped(count)} hour${count === 1 ? '' : 's'}`
@@ -22,12 +22,16 @@ export const creditEnds = (graceHours: number): string =>
 export const graceGiven = (graceHours: number): string => (graceHours === 0 ? '' : `, ${hours(graceHours)} after it ran out`)
 
 const DAY_SECONDS = 86_400
-const FAR_DAYS = 3_650
+const FAR_SECONDS = 10 * 365.25 * DAY_SECONDS
+const FAR = 'more than 10 years'
 
-/** Until when this much credit lasts if the same nodes keep running. Null: nothing is being used, so there is no such time. */
+/** How long credit lasts: "about 11 days". */
+export const lasting = (seconds: number): string => (seconds > FAR_SECONDS ? FAR : duration(seconds))
+
+/** Until when credit lasts once it is this much, if the same nodes keep running. Null: nothing is being used, so there is no such time. */
 export function lastsUntil(msat: number, msatPerDay: number, now: number): string | null {
   if (msatPerDay <= 0) return null
-  const days = msat / msatPerDay
-  if (days <= 0) return 'does not cover what you owe'
-  return days > FAR_DAYS ? 'lasts more than ten years' : `lasts until about ${dateName(now + days * DAY_SECONDS)}`
+  const seconds = (msat / msatPerDay) * DAY_SECONDS
+  if (seconds <= 0) return 'does not cover what you owe'
+  return `then lasts ${seconds > FAR_SECONDS ? FAR : `until about ${dateName(now + seconds)}`}`
 }

@@ -1,4 +1,6 @@
+import type { ActivityEntry, ActivityFilter } from '../api/activity.ts'
 import type { Activity } from '../api/types.ts'
+import { grouped } from './format.ts'
 
 /** Activity log entries as sentences. `%` stands for the target's name. */
 const SENTENCES: Record<string, string> = {
@@ -82,4 +84,17 @@ export function actorOf(actor: string, me: string | null, keys: { id: string; na
   if (actor.startsWith('node_')) return null
   if (actor === 'credit' || actor === 'system') return 'the service'
   return actor
+}
+
+/** What was done by one is only part of the log, so what was left out of it is not "0 received". */
+export function foldCounts(
+  { received, validated }: Pick<NonNullable<ActivityEntry['fold']>, 'received' | 'validated'>,
+  { actor, keyId }: ActivityFilter,
+): string {
+  const isPart = actor !== undefined || keyId !== undefined
+  const counts = { received, validated }
+  return Object.entries(counts)
+    .filter(([, count]) => count > 0 || !isPart)
+    .map(([word, count]) => `${grouped(count)} ${word}`)
+    .join(', ')
 }

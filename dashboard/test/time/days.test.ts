@@ -27,7 +27,37 @@ test('dashboard: an entry is listed under the day of the viewer, not under that 
   expect(east.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toMatch(/^Sunday,? 15 November 2026$/)
 })
 
-test('dashboard: days, times and periods are written as in the viewer’s language', async () => {
+test('dashboard: months and days have English names, and dates in digits and times are as in the viewer’s language', async () => {
+  vi.stubGlobal('navigator', { languages: ['de-DE', 'en-US'] })
+  const german = await daysIn('UTC')
+  const { bucketName, exact } = await import('../../src/text/format.ts')
+  const { monthName } = await import('../../src/text/months.ts')
+  const { periodName, rangeName } = await import('../../src/text/periods.ts')
+  const december = Date.UTC(2026, 11, 15, 14, 5) / 1000
+  expect([
+    german.dayName(december, december + 3 * 86_400).replace(',', ''),
+    german.shortDay(december),
+    monthName('2026-12'),
+    periodName('month', new Date(december * 1000)),
+    rangeName({ from: december }),
+    bucketName(december, 'hour'),
+    bucketName(december, 'day'),
+  ]).toEqual([
+    'Tuesday 15 December 2026',
+    '15 Dec',
+    'December 2026',
+    'This month (December)',
+    'since 15 Dec 2026',
+    'Tue 14:05',
+    'Tue 15 Dec',
+  ])
+  expect(exact(december)).toBe('15.12.2026, 14:05:00 UTC')
+  vi.stubGlobal('navigator', { languages: ['fr-FR'] })
+  vi.resetModules()
+  expect((await import('../../src/text/format.ts')).exact(december)).toBe('15/12/2026 14:05:00 UTC')
+})
+
+test('dashboard: days, times and periods are written as in the viewer’s English', async () => {
   vi.stubGlobal('navigator', { languages: ['en-US', 'en'] })
   const { clockTime, dayName, shortDay } = await daysIn('UTC')
   const { rangeName } = await import('../../src/text/periods.ts')
@@ -76,10 +106,10 @@ test('dashboard: folded payments say when they were, also across midnight', asyn
 test('C33: what a top-up brings, and what happens when credit ends, is said with the numbers of this service', () => {
   process.env.TZ = 'UTC'
   const now = Date.UTC(2026, 10, 14, 10) / 1000
-  expect(lastsUntil(1_000_000, 100_000, now)).toBe('lasts until about 24\u00a0Nov\u00a02026')
+  expect(lastsUntil(1_000_000, 100_000, now)).toBe('then lasts until about 24\u00a0Nov\u00a02026')
   expect(lastsUntil(1_000_000, 0, now)).toBeNull()
   expect(lastsUntil(-1, 100_000, now)).toBe('does not cover what you owe')
-  expect(lastsUntil(1e12, 1_000, now)).toBe('lasts more than ten years')
+  expect(lastsUntil(1e12, 1_000, now)).toBe('then lasts more than 10 years')
   expect(creditEnds(48)).toBe(
     'When the credit is used up, nodes keep running for 48 hours, and are then stopped. Nothing is deleted.',
   )

@@ -2,7 +2,7 @@ import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { isId } from '../platform/ids.ts'
 import { badCursor } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
-import { creatorName, eventsOfPayment, listCreatingKeys, type PaymentEvent } from '../store/payments/history.ts'
+import { creatorName, eventsOfPayment, type PaymentEvent } from '../store/payments/history.ts'
 import { findShownPayment, type PaymentDetails, type ShownPayment } from '../store/payments/payments.ts'
 import { type PaymentSelection, type PaymentTotals, type Place, searchPayments, totalPayments } from '../store/payments/search.ts'
 import type { SlowReads } from '../store/slow-reads.ts'
@@ -103,10 +103,6 @@ export class PaymentSearch {
   async events(call: Call, id: string): Promise<PaymentEvent[]> {
     await this.#find(call, id)
     return eventsOfPayment(this.#sql, call.accountId, id)
-  }
-
-  keys(call: Call): Promise<{ id: string; name: string; isRevoked: boolean }[]> {
-    return listCreatingKeys(this.#sql, call.accountId)
   }
 
   async #find(call: Call, id: string): Promise<PaymentDetails> {

@@ -75,6 +75,7 @@ const byActor = (sql: Sql, actor: string) =>
     : sql`AND actor = ${actor}`
 
 export type Named = { id: string; name: string; isGone: boolean }
+export type NamedKey = Named & { prefix: string }
 
 const namedNodes = (sql: Sql, accountId: string) => sql`
   SELECT id, name, deleted_at IS NOT NULL AS "isGone" FROM nodes WHERE account_id = ${accountId}`
@@ -96,10 +97,12 @@ export async function listSubjects(
   sql: Sql,
   accountId: string,
   limit: number,
-): Promise<{ nodes: Named[]; keys: Named[]; people: Named[] }> {
+): Promise<{ nodes: Named[]; keys: NamedKey[]; people: Named[] }> {
   const [nodes, keys, people] = await Promise.all([
     sql<Named[]>`${namedNodes(sql, accountId)} ORDER BY id DESC LIMIT ${limit}`,
-    sql<Named[]>`${namedKeys(sql, accountId)} ORDER BY id DESC LIMIT ${limit}`,
+    sql<NamedKey[]>`
+      SELECT id, name, revoked_at IS NOT NULL AS "isGone", prefix FROM api_keys
+      WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${limit}`,
     sql<Named[]>`${namedPeople(sql, accountId)} ORDER BY id LIMIT ${limit}`,
   ])
   return { nodes, keys, people }

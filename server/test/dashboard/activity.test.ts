@@ -62,15 +62,15 @@ async function addPayments(accountId: string, nodeId: string, keyId: string, cou
 }
 
 describe('C47: the activity log as people read it', () => {
-  test('C47: who revoked a key is found by its name, although the key is gone', async () => {
+  test('C47: who revoked a key is found by its name or first characters, although the key is gone', async () => {
     const ann = await signUp(server)
     const kept = await ann.want(201, 'POST', '/keys', { json: { name: 'Kept', scopes: [] } })
     const gone = await ann.want(201, 'POST', '/keys', { json: { name: 'Shop server', scopes: [] } })
     await ann.want(204, 'DELETE', `/keys/${gone.id}`)
     const { keys, people, nodes } = await ann.want(200, 'GET', '/activity/subjects')
     expect(keys).toEqual([
-      { id: gone.id, name: 'Shop server', isGone: true },
-      { id: kept.id, name: 'Kept', isGone: false },
+      { id: gone.id, name: 'Shop server', isGone: true, prefix: gone.key.slice(0, 8) },
+      { id: kept.id, name: 'Kept', isGone: false, prefix: kept.key.slice(0, 8) },
     ])
     expect([people, nodes]).toEqual([[{ id: ann.userId, name: ann.email, isGone: false }], []])
     const page = await pageOf(ann, `?folded=true&keyId=${gone.id}`)

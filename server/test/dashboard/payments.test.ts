@@ -151,7 +151,6 @@ describe('payments of an account', () => {
       expect((await bob.want(200, 'GET', `/payment-totals?search=${search}`)).delivering.count).toBe(0)
     }
     expect((await bob.send('GET', '/payments.csv')).text.trim().split('\r\n')).toHaveLength(1)
-    expect(await bob.want(200, 'GET', '/payment-keys')).toEqual({ keys: [] })
     expect((await bob.refusal('GET', `/payments/${id}/events`))[1]).toBe('gateway_payment_not_found')
   })
 
@@ -202,7 +201,6 @@ describe('one payment', () => {
     await ann.want(204, 'DELETE', `/keys/${keyId}`)
     expect((await ann.want(200, 'GET', `/payments/${id}`)).createdBy).toEqual({ id: keyId, kind: 'key', name: 'Shop server' })
     expect((await ann.want(200, 'GET', `/payments?keyId=${keyId}`)).payments).toHaveLength(1)
-    expect((await ann.want(200, 'GET', '/payment-keys')).keys).toContainEqual({ id: keyId, name: 'Shop server', isRevoked: true })
     // A payment that a person tried out names the person.
     const { id: tried } = await ann.want(201, 'POST', '/payments', { json })
     expect((await ann.want(200, 'GET', `/payments/${tried}`)).createdBy).toEqual({

@@ -1,7 +1,8 @@
 import type { ActivitySubjects } from '../../api/activity.ts'
 import type { ApiKey, DashboardNode, GatewayPayment, Webhook } from '../../api/types.ts'
-import { relative, sats } from '../../text/format.ts'
+import { counted, relative, sats } from '../../text/format.ts'
 import { lastMonths, monthName } from '../../text/months.ts'
+import { filteredNodes } from '../../text/node-filter.ts'
 import type { Unit } from '../../unit.ts'
 import { goKeyOf } from './keys.ts'
 import { paymentSearchIn, rankOf } from './matching.ts'
@@ -50,8 +51,6 @@ const pages = ({ isSandbox, now }: Known): Command[] => [
   {
     ...page('Received by month', '/#received', [
       'earned earnings income revenue sales turnover made money total chart',
-      // Their names in the viewer's language are in the list of months; the rest of the page is English.
-      'january february march april may june july august september october november december',
       ...lastMonths(now).map(monthName),
     ]),
     hint: 'in the overview; choose the month there',
@@ -119,13 +118,22 @@ const ofKey = (key: ApiKey): Command => ({
   act: { kind: 'go', path: `/developers#${key.id}` },
 })
 
-const ofGone = ({ id, name }: { id: string; name: string }, kind: 'key' | 'node'): Command => ({
+const ofRevoked = ({ id, name, prefix }: ActivitySubjects['keys'][number]): Command => ({
   id,
-  kind,
+  kind: 'key',
   label: name,
-  hint: kind === 'key' ? 'revoked; see its activity' : 'deleted; see its activity',
+  hint: `${prefix}…, revoked; see its activity`,
+  others: [id, prefix],
+  act: { kind: 'go', path: `/activity?keyId=${id}` },
+})
+
+const ofDeleted = ({ id, name }: ActivitySubjects['nodes'][number]): Command => ({
+  id,
+  kind: 'node',
+  label: name,
+  hint: 'deleted; see its activity',
   others: [id],
-  act: { kind: 'go', path: `/activity?${kind}Id=${id}` },
+  act: { kind: 'go', path: `/activity?nodeId=${id}` },
 })
 
 const ofWebhook = ({ id, url, description }: Webhook): Command => ({
@@ -162,28 +170,46 @@ type Ranked = { best: number; commands: Command[] }
 export function groupsFor(query: string, known: Known): Group[] {
   const text = query.trim()
   const { nodes = [], keys = [], webhooks = [], subjects = { nodes: [], keys: [] }, payments, now } = known
-  const gone = (kind: 'key' | 'node') =>
-    subjects[`${kind}s`].flatMap((subject) => (subject.isGone ? [ofGone(subject, kind)] : []))
+  const revoked = subjects.keys.filter(({ isGone }) => isGone)
+  const deleted = subjects.nodes.filter(({ isGone }) => isGone)
   const own = [
     { name: 'Pages', ...found(text, text === '' ? pages(known) : [...pages(known), OPERATOR]) },
     { name: 'Actions', ...found(text, actions(known)) },
   ]
   if (text === '') return own
   // Someone who pastes a key wants to know which one it is. Only its first characters are known here.
-  const ofPasted = (key: ApiKey): boolean => text.length > key.prefix.length && text.startsWith(key.prefix)
+  const isPasted = (key: { prefix: string }): boolean => text.length > key.prefix.length && text.startsWith(key.prefix)
   const local = [
     ...own,
-    { name: 'Nodes', ...found(text, nodes.map(ofNode), MOST_OF_A_KIND) },
+    { name: 'Nodes', ...nodesFor(text, nodes) },
     { name: 'API keys', ...found(text, keys.map(ofKey), MOST_OF_A_KIND) },
-    { name: 'API keys with this beginning', best: 0, commands: keys.filter(ofPasted).map(ofKey) },
+    {
+      name: 'API keys with this beginning',
+      best: 0,
+      commands: [...keys.filter(isPasted).map(ofKey), ...revoked.filter(isPasted).map(ofRevoked)],
+    },
     { name: 'Webhooks', ...found(text, webhooks.map(ofWebhook), MOST_OF_A_KIND) },
-    { name: 'Revoked API keys', ...found(text, gone('key'), MOST_OF_A_KIND) },
-    { name: 'Deleted nodes', ...found(text, gone('node'), MOST_OF_A_KIND) },
+    { name: 'Revoked API keys', ...found(text, revoked.map(ofRevoked), MOST_OF_A_KIND) },
+    { name: 'Deleted nodes', ...found(text, deleted.map(ofDeleted), MOST_OF_A_KIND) },
   ].sort((one, other) => one.best - other.best)
   // Payments come last, because they arrive later and must not move what someone is about to choose.
   return [...local, { name: 'Payments', commands: paymentsFor(text, payments, now) }, docsFor(text)].filter(
     ({ commands }) => commands.length > 0,
   )
+}
+
+/** Those that are left out are offered in the list of nodes, as far as its search finds them, too. */
+function nodesFor(text: string, nodes: DashboardNode[]): Ranked {
+  const { best, commands } = found(text, nodes.map(ofNode))
+  const listed = new Set(filteredNodes(nodes, undefined, text).map(({ id }) => id))
+  const more = commands.slice(MOST_OF_A_KIND).filter(({ id }) => listed.has(id)).length
+  const rest: Command = {
+    id: 'more nodes',
+    kind: 'node',
+    label: `${counted(more, 'more node', 'more nodes')}…`,
+    act: { kind: 'go', path: `/nodes?q=${encodeURIComponent(JSON.stringify(text))}` },
+  }
+  return { best, commands: [...commands.slice(0, MOST_OF_A_KIND), ...(more === 0 ? [] : [rest])] }
 }
 
 function paymentsFor(text: string, page: Known['payments'], now: number): Command[] {

@@ -1,18 +1,10 @@
 import { NativeSelect } from '@mantine/core'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import {
-  ACTIVITY_KINDS,
-  type ActivityFilter,
-  type ActivityKind,
-  type ActivitySubjects,
-  isActivityFiltered,
-  subjectsQuery,
-} from '../../api/activity.ts'
+import { ACTIVITY_KINDS, type ActivityFilter, type ActivityKind, isActivityFiltered, subjectsQuery } from '../../api/activity.ts'
 import { meQuery } from '../../api/queries.ts'
-import { ANY, type Choice, DateFields, withChosen } from '../../components/filter-fields.tsx'
+import { ANY, type Choice, choicesOf, DateFields, withChosen } from '../../components/filter-fields.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
-import { distinctNames } from '../../text/node-names.ts'
 
 const KINDS: Record<ActivityKind, string> = {
   nodes: 'Nodes',
@@ -22,8 +14,6 @@ const KINDS: Record<ActivityKind, string> = {
   people: 'People and sign-in',
   webhooks: 'Webhooks',
 }
-
-type Subject = ActivitySubjects['keys'][number]
 
 export function Filters() {
   const filter = useSearch({ from: '/app/activity' })
@@ -65,13 +55,4 @@ export function Filters() {
       )}
     </search>
   )
-}
-
-/** An option cannot contain markup, so characters isolate the name: a right-to-left name would otherwise move the word after it. */
-const choicesOf = (subjects: Subject[], gone: string): Choice[] => {
-  const names = distinctNames(subjects)
-  return subjects.map(({ id, name, isGone }) => ({
-    value: id,
-    label: `\u2068${names.get(id) ?? name}\u2069${isGone ? ` (${gone})` : ''}`,
-  }))
 }

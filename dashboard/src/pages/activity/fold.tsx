@@ -10,6 +10,7 @@ import { LoadMore } from '../../components/load-more.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { clockTime, spanName } from '../../text/days.ts'
+import { foldCounts } from '../../text/sentences.ts'
 import { groupsOf } from './groups.ts'
 
 type Fold = NonNullable<ActivityEntry['fold']>
@@ -19,6 +20,7 @@ type Props = { row: ActivityEntry; fold: Fold }
 export function FoldRow({ row, fold }: Props) {
   const [isOpen, setOpen] = useState(false)
   const id = useId()
+  const filter = useSearch({ from: '/app/activity' })
   const { nodeId, nodeName, target } = row
   return (
     <>
@@ -34,7 +36,7 @@ export function FoldRow({ row, fold }: Props) {
         )}{' '}
         on <bdi>{nodeName ?? nodeId}</bdi> {spanName(fold.from, fold.to)}
         <span className="dim">
-          : {fold.received} received, {fold.validated} validated
+          : {foldCounts(fold, filter)}
           {row.actorName !== null && row.actor.startsWith('key_') && (
             <>
               {' '}

@@ -40,7 +40,7 @@ export function TopUpPanel({ me, credit, entries }: Props) {
         <legend className="small dim">
           {credit.nodesThatCost === 0
             ? 'No node is being charged now, so the credit would not decrease.'
-            : `With current usage: ${credit.nodesThatCost} running node${credit.nodesThatCost === 1 ? '' : 's'}.`}
+            : `With the credit you have now, and current usage: ${credit.nodesThatCost} running node${credit.nodesThatCost === 1 ? '' : 's'}.`}
         </legend>
         {PRESETS.map((sat) => (
           <button key={sat} type="button" className="preset" aria-pressed={Number(amount) === sat} onClick={() => choose(sat)}>

@@ -15,6 +15,7 @@ import { Status } from '../../components/status.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { EditKeyDialog } from './key-dialog.tsx'
+import { isMeant } from './key-search.ts'
 import { KeyUse } from './key-use.tsx'
 import { RotateKeyDialog } from './rotate-dialog.tsx'
 import { SCOPES } from './scopes.ts'
@@ -28,10 +29,7 @@ type Props = { keys: ApiKey[]; newId: string | null; onRotated: (key: ApiKey & {
 /** Newest first: people look for the key they have just created. */
 export function KeyList({ keys, newId, onRotated }: Props) {
   const [search, setSearch] = useState('')
-  const wanted = search.trim().toLowerCase()
-  const found = [...keys]
-    .reverse()
-    .filter(({ id, name, prefix }) => [id, name, prefix].some((text) => text.toLowerCase().includes(wanted)))
+  const found = keys.toReversed().filter((key) => isMeant(key, search))
   return (
     <>
       {keys.length >= MANY && (
@@ -47,7 +45,7 @@ export function KeyList({ keys, newId, onRotated }: Props) {
         />
       )}
       {found.length === 0 ? (
-        <NoneFound wanted={wanted} onShowAll={() => setSearch('')} />
+        <NoneFound search={search} onShowAll={() => setSearch('')} />
       ) : (
         <ul className="card list rows" aria-label="API keys">
           {found.map((key) => (
@@ -62,11 +60,9 @@ export function KeyList({ keys, newId, onRotated }: Props) {
 const MOST_REVOKED = 5
 
 /** People who look for a key that is gone want to know who revoked it. */
-function NoneFound({ wanted, onShowAll }: { wanted: string; onShowAll: () => void }) {
+function NoneFound({ search, onShowAll }: { search: string; onShowAll: () => void }) {
   const { data: subjects, isPending } = useQuery(subjectsQuery)
-  const gone =
-    subjects?.keys.filter(({ id, name, isGone }) => isGone && [id, name].some((text) => text.toLowerCase().includes(wanted))) ??
-    []
+  const gone = subjects?.keys.filter((key) => key.isGone && isMeant(key, search)) ?? []
   return (
     <EmptyState
       art="search"

@@ -3,11 +3,11 @@ import { type KeyUsage, keyUsageQuery } from '../../api/developers.ts'
 import type { ApiKey } from '../../api/types.ts'
 import { TextLink } from '../../components/layout/links.tsx'
 import { grouped } from '../../text/format.ts'
-import { LOCALES } from '../../text/locales.ts'
+import { ENGLISH } from '../../text/locales.ts'
 import { type DayOfUse, daysOf } from './days.ts'
 
 const [HEIGHT, STEP, BAR] = [32, 6, 4]
-const dayFormat = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', day: 'numeric', month: 'short', timeZone: 'UTC' })
+const dayFormat = new Intl.DateTimeFormat(ENGLISH, { weekday: 'short', day: 'numeric', month: 'short', timeZone: 'UTC' })
 const nameOf = (day: string): string => dayFormat.format(new Date(day))
 const counted = (count: number, one: string): string => `${grouped(count)} ${one}${count === 1 ? '' : 's'}`
 

@@ -4,10 +4,12 @@ import { Group, Modal, NativeSelect, Table, TextInput } from '@mantine/core'
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
+import { subjectsQuery } from '../../api/activity.ts'
 import { type ApiRequest, REQUEST_ID, type RequestFilter, requestsQuery, STATUS_CLASSES } from '../../api/developers.ts'
-import { keysQuery, meQuery } from '../../api/queries.ts'
+import { meQuery } from '../../api/queries.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { EmptyState } from '../../components/empty-state.tsx'
+import { ANY, choicesOf, withChosen } from '../../components/filter-fields.tsx'
 import { ButtonLink, TextLink } from '../../components/layout/links.tsx'
 import { TabbedPage } from '../../components/layout/tabbed-page.tsx'
 import { LoadMore } from '../../components/load-more.tsx'
@@ -72,46 +74,34 @@ const CLASS_NAMES = { 2: 'Success (2xx)', 4: 'Refused (4xx)', 5: 'Failed (5xx)' 
 function Filters() {
   const filter = useSearch({ from: '/app/developers/requests' })
   const navigate = useNavigate({ from: '/developers/requests' })
-  const { data: keys = [] } = useQuery(keysQuery)
+  const { data: subjects = { keys: [] } } = useQuery(subjectsQuery)
   const [requestId, setRequestId] = useState(filter.requestId ?? '')
   const set = (some: RequestFilter) => void navigate({ search: (before) => ({ ...before, ...some }), replace: true })
   const submit = (event: FormEvent) => {
     event.preventDefault()
     set({ requestId: requestId.trim() || undefined })
   }
-  const withUnknown = (known: { value: string; label: string }[], value = '') => [
-    { value: '', label: 'Any' },
-    // The URL may name a revoked key, or a path that no longer exists.
-    ...(value !== '' && !known.some((one) => one.value === value) ? [{ value, label: value }] : []),
-    ...known,
-  ]
   return (
     <Group mb="md" gap="md" align="flex-end">
       <NativeSelect
         label="Key"
         w={160}
         value={filter.keyId ?? ''}
-        data={withUnknown(
-          keys.toReversed().map(({ id, name }) => ({ value: id, label: name })),
-          filter.keyId,
-        )}
+        data={withChosen([ANY, ...choicesOf(subjects.keys, 'revoked')], filter.keyId)}
         onChange={(event) => set({ keyId: event.currentTarget.value || undefined })}
       />
       <NativeSelect
         label="Status"
         w={150}
         value={filter.status ?? ''}
-        data={withUnknown(STATUS_CLASSES.map((value) => ({ value, label: CLASS_NAMES[value] })))}
+        data={[ANY, ...STATUS_CLASSES.map((value) => ({ value, label: CLASS_NAMES[value] }))]}
         onChange={(event) => set({ status: STATUS_CLASSES.find((one) => one === event.currentTarget.value) })}
       />
       <NativeSelect
         label="Path"
         w={230}
         value={filter.route ?? ''}
-        data={withUnknown(
-          API_ROUTES.map((value) => ({ value, label: value })),
-          filter.route,
-        )}
+        data={withChosen([ANY, ...API_ROUTES.map((value) => ({ value, label: value }))], filter.route)}
         onChange={(event) => set({ route: event.currentTarget.value || undefined })}
       />
       <form onSubmit={submit}>

@@ -148,7 +148,7 @@ export function InviteDialog({ isOff, onClose }: { isOff: boolean; onClose: () =
     >
       <p>
         This creates a link with which someone new can sign up and gets an account of their own. The service sends no email: you
-        pass the link on yourself. For someone who already has an account, use “Give access” in the list.
+        pass the link on yourself. For someone who already has an account, use “Give access…” in the list.
       </p>
       {isOff && <p className="note small">Invitations are turned off: the service runs with REGISTRATION=off.</p>}
     </LinkDialog>

@@ -10,7 +10,8 @@ import { Page } from '../../components/layout/page.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time } from '../../components/time.tsx'
-import { duration, sats, satsOfMsat } from '../../text/format.ts'
+import { sats, satsOfMsat } from '../../text/format.ts'
+import { lasting } from '../../text/runway.ts'
 import { actorOf, sentenceOf } from '../../text/sentences.ts'
 import { AccessDialog } from './access-dialog.tsx'
 import { signInWords } from './accounts.tsx'
@@ -67,7 +68,7 @@ function Account({ account }: { account: OperatorAccountDetail }) {
             <Amount sat={creditLeftSat} />
           </div>
           <p className="small dim">
-            {runwaySeconds === null ? 'Nothing is being charged now.' : `Lasts ${duration(runwaySeconds)} at the current use.`}{' '}
+            {runwaySeconds === null ? 'Nothing is being charged now.' : `Lasts ${lasting(runwaySeconds)} at the current use.`}{' '}
             {creditLeftSat !== creditSat && `The ledger has ${sats(creditSat)}: use of the current hour is not in it yet.`}
           </p>
           {stopsAt !== null && (

@@ -6,11 +6,11 @@ import { Amount, Count } from '../../components/amount.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { LOCALES } from '../../text/locales.ts'
+import { ENGLISH } from '../../text/locales.ts'
 
 const Chart = lazy(() => import('../../components/chart.tsx'))
 const DAYS = 30
-const dayFormat = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', day: 'numeric', month: 'short', timeZone: 'UTC' })
+const dayFormat = new Intl.DateTimeFormat(ENGLISH, { weekday: 'short', day: 'numeric', month: 'short', timeZone: 'UTC' })
 
 /** The chart writes local days. Shifted by the offset, they are the days in UTC. */
 const asLocal = (at: number): number => at + new Date(at * 1000).getTimezoneOffset() * 60

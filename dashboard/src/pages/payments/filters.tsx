@@ -3,9 +3,10 @@ import { IconFilter, IconSearch, IconX } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { type ComponentProps, useEffect, useRef, useState } from 'react'
-import { isFiltered, PAYMENT_STATES, type PaymentFilter, type PaymentState, paymentKeysQuery } from '../../api/payments.ts'
+import { subjectsQuery } from '../../api/activity.ts'
+import { isFiltered, PAYMENT_STATES, type PaymentFilter, type PaymentState } from '../../api/payments.ts'
 import { nodesQuery } from '../../api/queries.ts'
-import { ANY, withChosen } from '../../components/filter-fields.tsx'
+import { ANY, choicesOf, withChosen } from '../../components/filter-fields.tsx'
 import { PROTOCOL_NAMES } from '../../text/format.ts'
 import { distinctNames } from '../../text/node-names.ts'
 import { PERIODS, periodName } from '../../text/periods.ts'
@@ -25,7 +26,7 @@ export function Filters() {
   const place = useSearch({ from: '/app/gateway' })
   const navigate = useNavigate({ from: '/gateway' })
   const { data: nodes = [] } = useQuery(nodesQuery)
-  const { data: keys = [] } = useQuery(paymentKeysQuery)
+  const { data: subjects = { keys: [] } } = useQuery(subjectsQuery)
   const { q, state, period, from, to, nodeId, protocol, keyId, min, max } = place
   const hasMore = [protocol, keyId, min, max].some((value) => value !== undefined)
   const [isOpen, setOpen] = useState(hasMore)
@@ -88,10 +89,7 @@ export function Filters() {
           <NativeSelect
             label="Created by API key"
             value={keyId ?? ''}
-            data={withChosen(
-              [ANY, ...keys.map(({ id, name, isRevoked }) => ({ value: id, label: isRevoked ? `${name} (revoked)` : name }))],
-              keyId,
-            )}
+            data={withChosen([ANY, ...choicesOf(subjects.keys, 'revoked')], keyId)}
             onChange={({ currentTarget: { value } }) => set({ keyId: value || undefined })}
           />
           <TypedInput

@@ -61,7 +61,7 @@ export function Display() {
         <dt>Dates and times</dt>
         <dd>
           {exact(now)}
-          <div className="small dim">In the language and time zone of your browser.</div>
+          <div className="small dim">In the format and time zone of your browser.</div>
         </dd>
       </dl>
     </section>

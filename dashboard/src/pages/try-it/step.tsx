@@ -90,12 +90,14 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
       return (
         <Exchange
           step={step}
+          requestTitle="Parts of the credential"
           request={{
             code:
               offer?.protocol === 'l402'
                 ? 'L402 <macaroon of the challenge>:<preimage>'
                 : 'Payment <base64url of>\n{\n  "challenge": { …the six parameters of the challenge, unchanged… },\n  "payload": { "preimage": "…" }\n}',
           }}
+          answerTitle="Request with the credential"
           answer={http(`GET /report HTTP/1.1\nHost: your-server.example\nAuthorization: ${credential}`)}
           note="Built here in the browser, as the customer’s client would do it."
         />

@@ -90,7 +90,7 @@ export function TryItSteps({ me, nodes }: Props) {
       <section className="card" aria-labelledby="terms">
         <h2 id="terms">What the customer pays for</h2>
         <p className="small dim">
-          Six steps from "please pay" to "paid". You play the server, and the sandbox plays the customer. The dashboard sends the
+          Six steps from “please pay” to “paid”. You play the server, and the sandbox plays the customer. The dashboard sends the
           requests with your session; your own server sends the same requests with an API key.
         </p>
         <form onSubmit={submit}>

@@ -56,7 +56,7 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
           sentence={
             status
               ? 'Choose another status above.'
-              : 'Each event that is sent to this webhook is listed here. To see one now, send a test event.'
+              : 'Each event that is sent to this webhook is listed here, except test events: their result is shown above.'
           }
         />
       )}

@@ -1,11 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
-import {
-  exportOwnPayments,
-  listPaymentEvents,
-  listPaymentKeys,
-  totalOwnPayments,
-} from '../../../../contract/src/dashboard/payment-search.ts'
+import { exportOwnPayments, listPaymentEvents, totalOwnPayments } from '../../../../contract/src/dashboard/payment-search.ts'
 import { getOwnPayment, listOwnPayments } from '../../../../contract/src/dashboard/payments.ts'
 import type { RouteDeps } from '../deps.ts'
 import { addRoute } from '../route.ts'
@@ -19,7 +14,6 @@ export function dashboardPaymentRoutes({ paymentSearch }: RouteDeps) {
     addRoute(app, exportOwnPayments, async (request, reply) =>
       reply.headers(CSV_HEADERS).send(Readable.from(paymentSearch.csv(callOf(request), request.query))),
     )
-    addRoute(app, listPaymentKeys, async (request) => ({ keys: await paymentSearch.keys(callOf(request)) }))
     addRoute(app, getOwnPayment, async (request) => paymentSearch.get(callOf(request), request.params.id))
     addRoute(app, listPaymentEvents, async (request) => ({
       events: await paymentSearch.events(callOf(request), request.params.id),

@@ -40,9 +40,3 @@ export async function creatorName(sql: Sql, accountId: string, id: string): Prom
     UNION ALL SELECT email FROM people WHERE id = ${id} AND account_id = ${accountId}`
   return row?.name
 }
-
-/** Every key that may have created payments, also revoked ones, oldest first. */
-export async function listCreatingKeys(sql: Sql, accountId: string): Promise<{ id: string; name: string; isRevoked: boolean }[]> {
-  return sql<{ id: string; name: string; isRevoked: boolean }[]>`
-    SELECT id, name, revoked_at IS NOT NULL AS "isRevoked" FROM api_keys WHERE account_id = ${accountId} ORDER BY id`
-}

@@ -1,0 +1,11 @@
+type Searched = { id: string; name: string; prefix: string }
+
+const FEWEST_OF_ID = 'key_'.length + 4
+
+/** Whether a key is meant by what the page shows of it. Its id is not shown, so it is found only by someone who pastes it. */
+export function isMeant({ id, name, prefix }: Searched, search: string): boolean {
+  const wanted = search.trim().toLowerCase()
+  const first = prefix.toLowerCase()
+  const isFirst = [first, first.replace(/^byk_/, '')].some((shown) => shown.startsWith(wanted))
+  return isFirst || name.toLowerCase().includes(wanted) || (wanted.length >= FEWEST_OF_ID && id.startsWith(wanted))
+}
