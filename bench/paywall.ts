@@ -10,7 +10,7 @@ import { paywall } from '../sdk/src/paywall/adapters/express.ts'
 import { killDaemons, Service } from '../testing/service.ts'
 import { ask, cpuMs, program, settledPayments } from './gateway.ts'
 import type { LoadResult } from './load.ts'
-import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
+import { cpuSeconds, type Measure, median, midmean, quantile, timed } from './measure.ts'
 import { benchProxy } from './proxy.ts'
 
 /** The time of a paid request, and the part of it that is spent on calls to the gateway. */
@@ -143,7 +143,7 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
     }
     const lowest = (row: keyof (typeof rounds)[number]): number => Math.min(...rounds.map((round) => round[row]))
     const [free, first, unpaid] = [lowest('free'), lowest('first'), lowest('unpaid')]
-    const repeatedOverFree = median(pairs.map(({ free, repeated }) => repeated - free))
+    const repeatedOverFree = midmean(pairs.map(({ free, repeated }) => repeated - free))
     return [
       { name: 'a request for nothing (Express): CPU', value: free, unit: 'ms' },
       { name: '  over it: repeated L402', value: repeatedOverFree, unit: 'ms', target: { op: '≤', value: 0.03 } },
