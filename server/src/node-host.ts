@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Config } from './config.ts'
 import { type AccessTo, accessTo } from './nodes/access.ts'
@@ -26,9 +25,9 @@ import { installSoftware, versionsOf } from './runtimes/process/software.ts'
 import { Hub, type HubDoor } from './sandbox/hub.ts'
 import { Settlements } from './settlements/settlements.ts'
 import type { NoteChange } from './store/changes.ts'
-import type { Database, Sql } from './store/db.ts'
+import type { Database } from './store/db.ts'
 import { checkAllWithin, placesBefore, takeOverHost, wakeNode } from './store/nodes/steps.ts'
-import { settingOnce } from './store/settings.ts'
+import { installationOf } from './store/settings.ts'
 
 /** The repository root is two folders up, from this file and from the bundle. */
 const SANDBOX_DAEMON = fileURLToPath(new URL('../../sandboxd/dist/sandboxd.cjs', import.meta.url))
@@ -156,11 +155,6 @@ export async function openReaper({ config, sql, log }: ReaperOptions): Promise<{
       close()
     },
   }
-}
-
-/** Written once, because the objects of this installation have this id as a label. */
-async function installationOf(sql: Sql): Promise<string> {
-  return (await settingOnce(sql, 'installation', Buffer.from(randomUUID()))).toString('utf8')
 }
 
 /** Where nodes run: on Kubernetes or on this machine. */

@@ -7,8 +7,8 @@ import { type MasterKey, masterKeyOf } from '../platform/secrets.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import { restoreBackup } from '../store/backup/restore.ts'
 import type { Sql, StoreAddress } from '../store/db.ts'
-import { countNodesOfMachines, hostsOfNodes } from '../store/nodes/nodes.ts'
-import { findSetting, replaceSetting } from '../store/settings.ts'
+import { countNodesOfMachines, hostsOfNodes, takeOverDeletedNodes } from '../store/nodes/nodes.ts'
+import { findSetting, installationOf, replaceSetting } from '../store/settings.ts'
 import { withEmbedded } from './embedded-store.ts'
 import { ownMasterKey } from './own-master-key.ts'
 import { summaryOf } from './summary.ts'
@@ -29,7 +29,9 @@ export async function restore(config: Config, args: string[]): Promise<void> {
       replaceSetting: (name: string, value: Buffer) => replaceSetting(sql, name, value),
     }
     await checkMasterKey(settings, master, previous)
-    await (config.kubernetes ? refuseNodesOfMachines(sql) : refuseForeignNodes(sql, config.dataDir))
+    if (!config.kubernetes) return refuseForeignNodes(sql, config.dataDir)
+    await refuseNodesOfMachines(sql)
+    await takeOverDeletedNodes(sql, await installationOf(sql))
   }
   const work = (address: StoreAddress) => restoreBackup(address, file === '-' ? process.stdin : createReadStream(file), check)
   const { head, rows } = await (config.store.kind === 'server' ? work(config.store.url) : withEmbedded(config, work))

@@ -3,6 +3,8 @@ import { eventually } from '../../../testing/eventually.ts'
 import type { TestCluster } from '../../../testing/kubernetes/cluster.ts'
 import { nodeName, PATHS, podName } from '../../src/runtimes/kubernetes/objects.ts'
 import type { Claim, Secret, StatefulSet } from '../../src/runtimes/kubernetes/types.ts'
+import { takeOverDeletedNodes } from '../../src/store/nodes/nodes.ts'
+import { installationOf } from '../../src/store/settings.ts'
 import { Yard } from '../support/crash.ts'
 import { hasNoPlane, imagesOf, kubeconfigFor, openCluster, replicaEnv } from '../support/kubernetes.ts'
 import { Server } from '../support/server.ts'
@@ -197,6 +199,29 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
       const [row] = await sql`SELECT 1 FROM nodes WHERE id = ${node.id} AND purged_at IS NOT NULL`
       return row
     }, 'the record of the purge')
+    expect(await process.stop()).toMatchObject({ code: 0 })
+    expect(process.stderr).toBe('')
+  })
+
+  test('C50: a node that was deleted on a machine, before the installation moved to the cluster, is purged too', async () => {
+    const { node } = await one.createReady()
+    expect((await one.v1('DELETE', `/${node.id}`)).status).toBe(204)
+    const sql = one.sql()
+    const moved = node.id.replace(/.{4}$/, '0000')
+    const ended = async (id: string): Promise<boolean> =>
+      (await sql`SELECT 1 FROM nodes WHERE id = ${id} AND operation IS NULL AND next_at > now()`).length > 0
+    await eventually(() => ended(node.id), 'the deletion to end')
+    const changes = { id: moved, host: 'a machine', port: 1234, deleted_at: '2020-01-01', next_at: '2020-01-01' }
+    await sql`INSERT INTO nodes SELECT (jsonb_populate_record(n, ${sql.json(changes)})).* FROM nodes n WHERE id = ${node.id}`
+    await takeOverDeletedNodes(sql, await installationOf(sql))
+    // Nothing is overdue for ever, and nothing is started.
+    await eventually(() => ended(moved), 'a replica to look at the node')
+    const { MASTER_KEY, ...store } = one.sharedStoreEnv
+    const process = await new Server({ env: { ...store, ...reaper, LOG_LEVEL: 'warn' } }).launch()
+    await eventually(
+      async () => (await sql`SELECT 1 FROM nodes WHERE id = ${moved} AND purged_at IS NOT NULL`).length > 0,
+      'the record of the purge',
+    )
     expect(await process.stop()).toMatchObject({ code: 0 })
     expect(process.stderr).toBe('')
   })

@@ -11,7 +11,7 @@ import { masterKeyOf } from '../../src/platform/secrets.ts'
 import { writeBackup } from '../../src/store/backup/write.ts'
 import { openStore } from '../../src/store/db.ts'
 import { isUpToDate, type Migration, migrate, readMigrations } from '../../src/store/migrate.ts'
-import { settingOnce } from '../../src/store/settings.ts'
+import { installationOf, settingOnce } from '../../src/store/settings.ts'
 import { emptyDatabase, type Outcome, run } from '../support/commands.ts'
 import { lockingTransaction, lockWaitOn } from '../support/database.ts'
 import { charge, credentialOf, newMerchant, pay, redeem } from '../support/gateway.ts'
@@ -139,10 +139,11 @@ describe('refused with one line, and nothing is changed', () => {
   const newPlace = async () => {
     const dataDir = temporaryDirectory()
     writeFileSync(join(dataDir, 'host.id'), server.readSecret('host.id'))
-    const { MASTER_KEY, ...store } = storeEnv(await emptyDatabase(), '')
+    const address = await emptyDatabase()
+    const { MASTER_KEY, ...store } = storeEnv(address, '')
     const restoring = (path: string, key: Record<string, string> = { MASTER_KEY: server.masterKey }): Outcome =>
       run(['restore', path], { DATA_DIR: dataDir, ...store, ...key })
-    return { dataDir, restoring }
+    return { dataDir, address, restoring }
   }
   const altered = (from: string | RegExp, to: string): string => {
     const path = join(directory, `${randomBytes(4).toString('hex')}.backup`)
@@ -215,8 +216,8 @@ describe('refused with one line, and nothing is changed', () => {
     expect(restoring(file).code).toBe(0)
   })
 
-  test('on a cluster: a node of a machine would never run there, but its owner would be charged', async () => {
-    const { dataDir, restoring } = await newPlace()
+  test('on a cluster: a node of a machine would never run there, but its owner would be charged; deleted ones are the cluster’s to purge', async () => {
+    const { dataDir, address, restoring } = await newPlace()
     const cluster = {
       MASTER_KEY: server.masterKey,
       NODE_SOFTWARE: 'phoenixd',
@@ -234,6 +235,11 @@ describe('refused with one line, and nothing is changed', () => {
     const emptied = join(directory, 'emptied.backup')
     expect(run(['backup', emptied], env).code).toBe(0)
     expect(restoring(emptied, cluster).code).toBe(0)
+    const sql = track(openStore(address, 1))
+    const installation = await installationOf(sql)
+    const nodes = await sql<{ host: string; port: number | null; uid: number | null }[]>`SELECT host, port, uid FROM nodes`
+    expect(nodes.length).toBeGreaterThan(0)
+    for (const node of nodes) expect(node).toEqual({ host: installation, port: null, uid: null })
   })
 })
 

@@ -140,6 +140,16 @@ export async function countNodesOfMachines(sql: Sql): Promise<number> {
   return row.count
 }
 
+/**
+ * Gives the deleted nodes of machines to a cluster, which purges them at the end of their retention period. It has no volume of theirs, so one
+ * that has run and is undeleted there fails instead of starting with an empty wallet.
+ */
+export async function takeOverDeletedNodes(sql: Sql, host: string): Promise<void> {
+  await sql`
+    UPDATE nodes SET host = ${host}, port = NULL, uid = NULL, lease_owner = NULL, lease_until = NULL, next_at = now()
+    WHERE host <> ${host} AND deleted_at IS NOT NULL AND purged_at IS NULL`
+}
+
 /** Returns the given ids of nodes that were never created here, or were purged so long ago that nothing of them should be left. */
 export async function unknownNodes(sql: Sql, ids: string[]): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
