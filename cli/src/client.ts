@@ -22,7 +22,7 @@ export function readKey(call: Pick<ClientOptions, 'text' | 'baseUrl'>): string {
       'No API key: SERVICE_API_KEY and BOLTYARD_API_KEY are not set, and --api-key-file was not given.',
       {
         next: [
-          'Create a key in the dashboard under Developers > API Keys.',
+          'Create a key in the dashboard under Developers > API keys.',
           `For a service on this machine, the key in ${firstRunFile()} is used if you can read that file. If it is elsewhere, set DATA_DIR.`,
         ],
       },

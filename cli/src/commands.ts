@@ -39,7 +39,7 @@ const NODES: RunnableCommand[] = [
         does: 'create a node, wait until it is ready, and store its secrets in a file only you can read',
       },
       { line: 'boltyard nodes create', does: 'create a node with a default name; the secrets are shown once' },
-      { line: 'id=$(boltyard nodes create --credentials-file shop.json | jq -r .node.id)', does: 'in a script' },
+      { line: 'id=$(boltyard nodes create --credentials-file shop.json | jq -r .node.id)', does: 'keep the id in a variable' },
     ],
     options: {
       name: { kind: 'text', value: 'text', help: 'at most 16 characters; default “Node n”' },
@@ -69,7 +69,7 @@ const NODES: RunnableCommand[] = [
     summary: 'List the account’s nodes',
     examples: [
       { line: 'boltyard nodes list', does: 'show all nodes' },
-      { line: `boltyard nodes list | jq -r '.nodes[] | select(.status == "failed") | .id'`, does: 'in a script' },
+      { line: `boltyard nodes list | jq -r '.nodes[] | select(.status == "failed") | .id'`, does: 'print the ids of failed nodes' },
     ],
     scope: 'nodes:read',
     load: async () => (await nodes()).list,

@@ -90,7 +90,7 @@ async function explainRefusal(failure: (text: string, next: string[]) => Failure
     scope && call ? await (await call.client()).key({ signal: AbortSignal.timeout(5_000) }).catch(() => undefined) : undefined
   if (key && scope && !key.scopes.includes(scope)) {
     return failure(`This API key lacks the scope ${scope}. It has ${key.scopes.join(', ')}.`, [
-      'Create a key with this scope in the dashboard under Developers > API Keys.',
+      'Create a key with this scope in the dashboard under Developers > API keys.',
     ])
   }
   return failure('The API key is unknown, disabled or revoked.', [

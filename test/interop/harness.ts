@@ -24,7 +24,7 @@ export type Trade<T> = {
   /** What the customer spent, and what the merchant received. */
   spentSat: number
   earnedSat: number
-  /** What the customer's node was asked to pay, successfully. */
+  /** The payments that the customer's node made. Failed attempts are not included. */
   payments: Payment[]
   /** The payments the merchant requested, in order, as the gateway shows them afterwards. */
   asked: ShownPayment[]

@@ -14,7 +14,7 @@ export const CHECK_COMMANDS: RunnableCommand[] = [
       },
       {
         line: `boltyard check https://api.example.com --json | jq -r '.findings[] | [.severity, .id, .operation] | @tsv'`,
-        does: 'in a script',
+        does: 'print one finding per line',
       },
     ],
     positionals: [{ name: 'url', help: 'the seller’s address, or the URL of something that is sold' }],

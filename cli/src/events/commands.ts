@@ -15,7 +15,7 @@ export const EVENT_COMMANDS: RunnableCommand[] = [
       'Payments, nodes, credit and keys. Each event has a cursor, the position after it: pass it as --after to continue there. With --follow, new events are printed as they happen, in a pipe as one line of JSON each; press Ctrl-C to stop.',
     examples: [
       { line: 'boltyard events --follow', does: 'print what happens from now on' },
-      { line: `boltyard events --follow --types payment.settled | jq -r '.data.amountSat'`, does: 'in a script' },
+      { line: `boltyard events --follow --types payment.settled | jq -r '.data.amountSat'`, does: 'print each amount' },
       { line: 'boltyard events --after AAAAAAAAAAc… --limit 200', does: 'the next page' },
     ],
     options: {

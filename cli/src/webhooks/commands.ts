@@ -39,7 +39,7 @@ export const WEBHOOK_COMMANDS: RunnableCommand[] = [
     summary: 'List the account’s webhooks',
     examples: [
       { line: 'boltyard webhooks list', does: 'show all webhooks, and which of them fail' },
-      { line: `boltyard webhooks list | jq -r '.webhooks[] | select(.failingSince) | .url'`, does: 'in a script' },
+      { line: `boltyard webhooks list | jq -r '.webhooks[] | select(.failingSince) | .url'`, does: 'print the URLs that fail' },
     ],
     scope: 'webhooks:write',
     load: async () => (await webhooks()).list,

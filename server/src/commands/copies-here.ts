@@ -18,6 +18,6 @@ export function requireNoCopyHere(dataDir: string, wallet: WalletDirectory, own:
     if (String(dev) === wallet.dev && String(ino) === wallet.ino) continue
     const words = readForeignFile(join(path, 'seed.dat'), Number(uid))?.match(/[a-z]+/g) ?? []
     if (words.join(' ') === wallet.seed)
-      throw new StartFault(78, `${path} has this wallet, and its data may be newer; adopt that directory`)
+      throw new StartFault(78, `${path} has this wallet too, and the data there may be newer; adopt that directory`)
   }
 }

@@ -67,7 +67,7 @@ beforeAll(async () => {
   }
   receiver.respond = (response, request, nth) => {
     try {
-      // At once: a signature is valid for five minutes.
+      // Each signature is verified when it arrives, because it is valid for only five minutes.
       for (const received of receiver.received.slice(nth - 1, nth)) verified(secrets.get(received.path) ?? '', received)
     } catch (error) {
       forged.push(error)

@@ -126,7 +126,7 @@ test('C90: a volume that a daemon has used is not written', async () => {
   writeFileSync(join(directory, 'phoenix.log'), 'it has started')
   const source = temporaryDirectory()
   writeFileSync(join(source, DATABASE), 'channels')
-  await expect((await opened(url)).replaceFiles(source, [DATABASE])).rejects.toThrow('a daemon has used the volume')
+  await expect((await opened(url)).replaceFiles(source, [DATABASE])).rejects.toThrow('a daemon has already run on this volume')
   expect(readFileSync(join(directory, DATABASE), 'utf8')).toBe('newer channels')
 })
 

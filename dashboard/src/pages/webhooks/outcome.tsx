@@ -4,7 +4,7 @@ import { Snippet } from '../../components/snippet.tsx'
 import { Status } from '../../components/status.tsx'
 import { grouped } from '../../text/format.ts'
 
-/** What the receiver responded, how long it took, and why that is a failure. */
+/** What the receiver responded, how long it took and, if the attempt failed, why. */
 export function Outcome({ attempt: { status, durationMs, response, error } }: { attempt: TestResult }) {
   const word = status === null ? 'No response' : `Status ${status}`
   // For other statuses, the error says nothing more than the number.

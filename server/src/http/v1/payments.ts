@@ -38,7 +38,7 @@ export function gatewayRoutes({ keys, limits, payments, paymentSearch, validatio
       app,
       createPaymentBatch,
       async (request) => {
-        // The first one was counted before the body was read.
+        // `onRequest` has counted the first payment, before the body was read.
         for (const _ of request.body.protocols.slice(1)) await limits.creations?.(request)
         const repeatable = repeatableOf(request, 'POST /v1/gateway/payments/batch')
         return { payments: await payments.createBatch(callOf(request), request.body, repeatable) }
