@@ -42,8 +42,7 @@ export const CreatePaymentParams = strict(
   { ...newTerms, protocol: Type.Optional(Protocol), ...options },
   {
     $id: 'CreatePaymentParams',
-    description:
-      'What to charge for. `protocol` defaults to `mpp`. `mpp` and `x402` are options for the protocol of the same name.',
+    description: 'What to charge for. `protocol` defaults to `mpp`. The fields `mpp` and `x402` are options for these protocols.',
     examples: [{ nodeId: 'node_01hgw2bbg0000000000a', amountSat: 21, description: 'One joke', protocol: 'mpp' }],
   },
 )

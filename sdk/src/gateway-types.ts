@@ -71,7 +71,7 @@ export type X402Params = {
   requestBindingParams: X402BindingParams
 }
 
-/** What to charge for. `protocol` defaults to `mpp`. `mpp` and `x402` are options for the protocol of the same name. */
+/** What to charge for. `protocol` defaults to `mpp`. The fields `mpp` and `x402` are options for these protocols. */
 export type CreatePaymentParams = {
   /** A ready node of this account, which receives the money. */
   nodeId: string
