@@ -69,7 +69,10 @@ const NODES: RunnableCommand[] = [
     summary: 'List the account’s nodes',
     examples: [
       { line: 'boltyard nodes list', does: 'show all nodes' },
-      { line: `boltyard nodes list | jq -r '.nodes[] | select(.status == "failed") | .id'`, does: 'print the ids of failed nodes' },
+      {
+        line: `boltyard nodes list | jq -r '.nodes[] | select(.status == "failed") | .id'`,
+        does: 'print the ids of failed nodes',
+      },
     ],
     scope: 'nodes:read',
     load: async () => (await nodes()).list,

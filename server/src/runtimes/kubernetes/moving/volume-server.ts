@@ -60,7 +60,8 @@ async function answer(
     response.writeHead(200, { 'content-length': lstatSync(join(directory, name)).size })
     return pipeline(createReadStream(join(directory, name)), response)
   }
-  if (existsSync(join(directory, LOG))) return refuse(409, 'a daemon has already run on this volume, so the data there may be newer than the copy')
+  if (existsSync(join(directory, LOG)))
+    return refuse(409, 'a daemon has already run on this volume, so the data there may be newer than the copy')
   if (method === 'DELETE' && name === '') {
     for (const one of databasesIn(directory)) rmSync(join(directory, one))
     syncDirectory(directory)
