@@ -1,5 +1,6 @@
 import { type BoltyardError, errorOf, ServiceError } from './errors.ts'
 import type { WireAnswer } from './exchange.ts'
+import { jsonIn } from './json.ts'
 
 /** `mayBeDone`: the request may have taken effect despite the error. */
 export type Outcome = { value: unknown } | { error: BoltyardError; mayBeDone: boolean }
@@ -7,7 +8,7 @@ export type Outcome = { value: unknown } | { error: BoltyardError; mayBeDone: bo
 export function outcomeOf(answer: WireAnswer, baseUrl: string): Outcome {
   const { status, header, text, isResent = false } = answer
   const requestId = header('x-request-id') ?? undefined
-  const value = text === '' ? undefined : parsed(text)
+  const value = text === '' ? undefined : jsonIn(text)
   if (status >= 200 && status < 300 && (value !== undefined || text === '')) return { value }
   const refusal = (value as { error?: unknown } | undefined)?.error
   if (status < 400 || typeof refusal !== 'object' || refusal === null) {
@@ -29,14 +30,6 @@ export function outcomeOf(answer: WireAnswer, baseUrl: string): Outcome {
 export function notFromApi({ status, header }: Omit<WireAnswer, 'text'>, baseUrl: string): ServiceError {
   const message = `The response (HTTP ${status}) does not come from this API. Check the base URL: ${baseUrl}`
   return new ServiceError(message, { code: 'unexpected_answer', status, requestId: header('x-request-id') ?? undefined })
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Advice for the person who configured this program; the service does not know the configuration. */

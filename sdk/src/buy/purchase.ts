@@ -1,4 +1,5 @@
 import type { CredentialHeader, Offer } from '../../../protocol/src/offers.ts'
+import { jsonIn } from '../json.ts'
 import type { Credential } from './request.ts'
 
 /**
@@ -54,17 +55,8 @@ export class UnreadablePurchase extends TypeError {
 
 /** Throws if the text is not a purchase: it may have been paid, so it must not count as missing. */
 export function purchaseIn(text: string): Purchase {
-  const value = parsed(text)
+  const value = jsonIn(text) as Partial<Purchase> | null | undefined
   const { state, url, wallet, challenge, invoice, paymentHash } = value ?? {}
   if ([state, url, wallet, challenge, invoice, paymentHash].some((one) => typeof one !== 'string')) throw new UnreadablePurchase()
   return value as Purchase
-}
-
-/** The parser's own error would quote the text, and with it a credential. */
-function parsed(text: string): Partial<Purchase> | null {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }

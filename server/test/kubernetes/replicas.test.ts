@@ -214,7 +214,7 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
     const changes = { id: moved, host: 'a machine', port: 1234, deleted_at: '2020-01-01', next_at: '2020-01-01' }
     await sql`INSERT INTO nodes SELECT (jsonb_populate_record(n, ${sql.json(changes)})).* FROM nodes n WHERE id = ${node.id}`
     await takeOverDeletedNodes(sql, await installationOf(sql))
-    // Nothing is overdue for ever, and nothing is started.
+    // The node does not stay overdue, and it is not started.
     await eventually(() => ended(moved), 'a replica to look at the node')
     const { MASTER_KEY, ...store } = one.sharedStoreEnv
     const process = await new Server({ env: { ...store, ...reaper, LOG_LEVEL: 'warn' } }).launch()

@@ -1,3 +1,4 @@
+import { jsonIn } from '../../json.ts'
 import { PurchaseError } from '../errors.ts'
 import type { PurchaseStore } from './store.ts'
 
@@ -99,18 +100,10 @@ const textOf = ({ amountSat, expiresAtMs }: Price): string => JSON.stringify({ a
 /** Throws if the text is not an entry of this budget: the amount is unknown, so it must not count as nothing. */
 function spendingIn(name: string, text: string | undefined): Spending | undefined {
   if (text === undefined) return undefined
-  const { amountSat, atMs, expiresAtMs } = parsed(text) ?? {}
+  const { amountSat, atMs, expiresAtMs } = (jsonIn(text) ?? {}) as Partial<Spending>
   if (![amountSat, atMs, expiresAtMs].every(Number.isFinite))
     throw new TypeError(
       `The entry ${name} of the store does not say how much was spent, so the budget of the last 24 hours is unknown. Check your wallet, then remove the entry to buy again.`,
     )
   return { amountSat, atMs, expiresAtMs } as Spending
-}
-
-function parsed(text: string): Partial<Spending> | null {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }

@@ -71,7 +71,7 @@ export class Upstream {
 /** TLS does not allow an IP address as the server name. */
 const serverNameOf = (host: string): string => (isIP(host) === 0 ? host : '')
 
-/** The headers that frame the body. They are written anew, so that the body has exactly one length. */
+/** The headers that frame the body. They are written again, so that the body has exactly one length. */
 function framing(request: IncomingMessage, method: string): HeaderList {
   if (request.headers['transfer-encoding'] !== undefined) return ['transfer-encoding', 'chunked']
   if (hasBody(request)) return ['content-length', request.headers['content-length'] ?? '']

@@ -41,7 +41,7 @@ const isUnleased = (sql: Sql) => sql`(d.lease_until IS NULL OR d.lease_until <= 
 
 /** How long until the next attempt may begin: 0 if one may now, null if none is waiting. */
 export async function nextAttemptInMs(sql: Sql): Promise<number | null> {
-  // A separate statement, because PostgreSQL plans the next one anew each time, and usually nothing is waiting.
+  // A separate statement, because PostgreSQL plans the next one again each time, and usually nothing is waiting.
   const waiting = await sql`SELECT 1 FROM webhook_deliveries WHERE next_at IS NOT NULL LIMIT 1`
   if (waiting.length === 0) return null
   const [row] = await sql<{ ms: number }[]>`

@@ -21,7 +21,7 @@ export async function findTwoFactor(sql: Sql, personId: string): Promise<TwoFact
   return row
 }
 
-/** A set-up that was never finished protects nothing, and needs its master key for ever. */
+/** A set-up that was never finished protects nothing, and needs its master key as long as it is kept. */
 export async function forgetTwoFactorSetups(sql: Sql): Promise<void> {
   await sql`DELETE FROM people_two_factor WHERE confirmed_at IS NULL AND created_at < now() - interval '1 day'`
 }
