@@ -5,6 +5,8 @@ const TIMEOUT_MS = 5_000
 const MAX_RUNNING = 3
 const MAX_WAITING_OF_ACCOUNT = 10
 const QUERY_CANCELED = '57014'
+/** Shown by `pg_stat_activity`, where an operator looks when the database is busy. */
+export const SLOW_READ_NAME = 'boltyard slow read'
 const SHORTER_PERIOD = 'Narrow it down, for example to a shorter period.'
 
 /** `advice`: what to do if it takes too long. `isSnapshot`: whether all statements must see the same moment. */
@@ -37,7 +39,9 @@ export class SlowReads {
     await this.#enter(accountId)
     try {
       return await this.#database.beginAs(isSnapshot ? 'ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'READ ONLY', async (sql) => {
-        await sql.unsafe(`SET LOCAL statement_timeout = ${this.#limits.timeoutMs}`)
+        await sql.unsafe(
+          `SET LOCAL statement_timeout = ${this.#limits.timeoutMs}; SET LOCAL application_name = '${SLOW_READ_NAME}'`,
+        )
         return work(sql)
       })
     } catch (error) {
