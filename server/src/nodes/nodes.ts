@@ -6,7 +6,7 @@ import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { sameVersion } from '../platform/versions.ts'
-import { noSuchNode, Problem } from '../problems.ts'
+import { Problem } from '../problems.ts'
 import { logActivity } from '../store/activity.ts'
 import { isOutOfGrace } from '../store/credit/credit.ts'
 import type { Database } from '../store/db.ts'
@@ -179,9 +179,8 @@ export class Nodes {
 
   async rename(call: Call, id: string, text: string): Promise<NodeView> {
     const name = checkedName(text)
-    const row = isId('node', id) && (await renameNode(this.#deps.sql, call.accountId, id, name, call.actor))
-    if (!row) throw noSuchNode()
-    return this.#view(row)
+    if (isId('node', id)) await renameNode(this.#deps.sql, call.accountId, id, name, call.actor)
+    return this.get(call, id)
   }
 
   async start(call: Call, id: string): Promise<NodeView> {

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ok, openReceiver, type Receiver, verified } from '../../../testing/receiver.ts'
 import { AddressGuard } from '../../src/events/webhooks/address-guard.ts'
 import { Dispatcher } from '../../src/events/webhooks/dispatcher.ts'
-import { resealWebhooks } from '../../src/events/webhooks/signing.ts'
+import { openSecret, resealWebhooks, sealSecret } from '../../src/events/webhooks/signing.ts'
 import { Webhooks } from '../../src/events/webhooks/webhooks.ts'
 import { createLogger } from '../../src/platform/log.ts'
 import { type MasterKey, masterKeyOf } from '../../src/platform/secrets.ts'
@@ -11,7 +11,7 @@ import { type Database, openStore } from '../../src/store/db.ts'
 import { claimDeliveries, recordFailure, recordSuccess, replay } from '../../src/store/events/deliveries.ts'
 import { removeOldEvents } from '../../src/store/events/feed.ts'
 import { sequenceEvents } from '../../src/store/events/outbox.ts'
-import { removeDeletedWebhooks } from '../../src/store/events/webhooks.ts'
+import { removeDeletedWebhooks, replaceSealed, webhooksUnder } from '../../src/store/events/webhooks.ts'
 import { newDatabase } from '../support/database.ts'
 import { eventually, type Store, track } from '../support/server.ts'
 
@@ -129,6 +129,21 @@ describe('what is kept', () => {
     }
     await signed(created.id, secret, created.secret)
     await signed(untouched.id, untouched.secret)
+  })
+
+  test('C59: resealing never brings back a secret that was rotated meanwhile', async () => {
+    const next = masterKeyOf(randomBytes(32))
+    const created = await newWebhook()
+    const [read] = await webhooksUnder(sql, master.id, 100)
+    if (!read) throw new Error('the webhook was not read')
+    const { secret } = await webhooksWith(master).rotateSecret(CALL, created.id, 0)
+    const ids = { accountId: ACCOUNT, webhookId: created.id }
+    const resealed = sealSecret(next, ids, openSecret([master], ids, { keyId: master.id, secret: read.secret }))
+    await replaceSealed(sql, { keyId: master.id, secret: read.secret }, { ...read, ...resealed })
+    receiver.received.length = 0
+    expect(await webhooksWith(next, master).test(CALL, created.id)).toMatchObject({ status: 200, error: null })
+    expect(receiver.received).toHaveLength(1)
+    for (const request of receiver.received) verified(secret, request)
   })
 
   test('C55: a secret copied onto another webhook does not open', async () => {

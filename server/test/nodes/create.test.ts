@@ -417,7 +417,8 @@ describe('with other prices, limits and versions', () => {
     const mine = await newOwner(other)
     const { node } = await mine.createReady()
     const path = `/nodes/${node.id}`
-    await mine.want(200, 'PATCH', path, { json: { name: 'logged' } })
+    // The second call changes nothing, so it is not logged.
+    for (const name of ['logged', 'logged']) await mine.want(200, 'PATCH', path, { json: { name } })
     for (const action of ['stop', 'start', 'restart'] as const) await mine.act(node.id, action)
     // Refused calls, which must not appear in the log.
     for (const action of ['start', 'update']) await mine.refusal('POST', `${path}/${action}`)

@@ -48,13 +48,10 @@ export async function resealWebhooks(sql: Sql, master: MasterKey, previous: Mast
     const rows = await webhooksUnder(sql, previous.id, RESEALED_AT_ONCE)
     for (const { id, accountId, secret, previousSecret } of rows) {
       const ids = { accountId, webhookId: id }
-      const again = (sealed: Buffer): Buffer =>
-        sealSecret(master, ids, openSecret([previous], ids, { keyId: previous.id, secret: sealed })).secret
-      await replaceSealed(sql, previous.id, master.id, {
-        id,
-        secret: again(secret),
-        previousSecret: previousSecret && again(previousSecret),
-      })
+      const again = (sealed: Buffer): SealedSecret =>
+        sealSecret(master, ids, openSecret([previous], ids, { keyId: previous.id, secret: sealed }))
+      const next = { id, accountId, ...again(secret), previousSecret: previousSecret && again(previousSecret).secret }
+      await replaceSealed(sql, { keyId: previous.id, secret }, next)
       count++
     }
     if (rows.length < RESEALED_AT_ONCE) return count

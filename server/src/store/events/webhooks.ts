@@ -168,14 +168,10 @@ export async function webhooksUnder(sql: Sql, keyId: string, limit: number): Pro
     WHERE key_id = ${keyId} AND deleted_at IS NULL ORDER BY id LIMIT ${limit}`
 }
 
-/** Only replaces the values that were read: another replica may have resealed them, or their owner replaced them. */
-export async function replaceSealed(
-  sql: Sql,
-  oldKeyId: string,
-  keyId: string,
-  webhook: Omit<SealedWebhook, 'accountId'>,
-): Promise<void> {
+/** Replaces only the secret that was read: another replica may have resealed it, or the owner may have rotated it. */
+export async function replaceSealed(sql: Sql, before: SealedSecret, webhook: SealedWebhook & { keyId: string }): Promise<void> {
+  const { id, keyId, secret, previousSecret } = webhook
   await sql`
-    UPDATE webhooks SET key_id = ${keyId}, secret = ${webhook.secret}, previous_secret = ${webhook.previousSecret}
-    WHERE id = ${webhook.id} AND key_id = ${oldKeyId} AND deleted_at IS NULL`
+    UPDATE webhooks SET key_id = ${keyId}, secret = ${secret}, previous_secret = ${previousSecret}
+    WHERE id = ${id} AND key_id = ${before.keyId} AND secret = ${before.secret} AND deleted_at IS NULL`
 }

@@ -1,4 +1,3 @@
-import { logActivity } from '../activity.ts'
 import type { Sql } from '../db.ts'
 import type { DesiredState, History, OperationKind, Status } from './node-state.ts'
 
@@ -160,17 +159,12 @@ export async function unknownNodes(sql: Sql, ids: string[]): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Renaming never waits for an operation. `updatedAt` changes only if the name does. */
-export async function renameNode(
-  sql: Sql,
-  accountId: string,
-  id: string,
-  name: string,
-  actor: string,
-): Promise<NodeRow | undefined> {
-  const [row] = await sql<NodeRow[]>`
-    UPDATE nodes SET name = ${name}, updated_at = CASE WHEN name = ${name} THEN updated_at ELSE now() END
-    WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL RETURNING ${columns(sql)}`
-  if (row) await logActivity(sql, accountId, actor, 'node.renamed', id)
-  return row
+/** Renaming never waits for an operation. A node that already has the name does not change, and nothing is logged. */
+export async function renameNode(sql: Sql, accountId: string, id: string, name: string, actor: string): Promise<void> {
+  await sql`
+    WITH renamed AS (
+      UPDATE nodes SET name = ${name}, updated_at = now()
+      WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL AND name <> ${name} RETURNING id
+    )
+    INSERT INTO activity (account_id, actor, action, target) SELECT ${accountId}, ${actor}, 'node.renamed', id FROM renamed`
 }
