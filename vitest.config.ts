@@ -1,7 +1,7 @@
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config'
 import { LongestFirst } from './testing/longest-first.ts'
 
-/** What a project's tests need decides where they belong. A file that is named here nowhere is one of `api`. */
+/** The projects, by what their tests need. A test file that no pattern here matches belongs to `api`. */
 const FILES = {
   /** Nothing but memory and files: no service, no build. */
   unit: [
@@ -20,7 +20,7 @@ const FILES = {
   /** A service that kills itself between an effect and its record. */
   crash: ['server/test/crash/**/*.test.ts', 'sandboxd/test/crash.test.ts'],
 }
-/** Those of Kubernetes need a control plane: vitest.kubernetes.config.ts. */
+/** Tests on Kubernetes need a control plane: see vitest.kubernetes.config.ts and vitest.chart.config.ts. */
 const NEVER = ['**/node_modules/**', '**/dist/**', '**/test/kubernetes/**']
 
 type Name = keyof typeof FILES | 'api'
@@ -29,7 +29,7 @@ function project(name: Name, exclude: string[] = []): UserWorkspaceConfig {
   return {
     // As in the service that people run.
     define: { CRASHPOINTS: 'false' },
-    // Examples import the SDK by its name, as everybody does; what they get is its source.
+    // Examples import the SDK by its name, as users do. Here, the name stands for the source.
     resolve: { tsconfigPaths: true },
     test: {
       name,
@@ -40,7 +40,8 @@ function project(name: Name, exclude: string[] = []): UserWorkspaceConfig {
       server: { deps: { external: [/\/server\/dist\//] } },
       // Unit tests leave no state in modules, so they need no fresh ones.
       setupFiles: name === 'unit' ? [] : ['testing/fresh-modules.ts'],
-      // Every test starts real daemons and talks to them over sockets; two cores share them all. These only end what hangs.
+      // Every test starts real daemons and talks to them over sockets; two cores share them all. The limits only end tests
+      // that hang.
       testTimeout: 300_000,
       hookTimeout: 300_000,
       expect: { poll: { timeout: 120_000 } },

@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ['server/test/kubernetes/**/*.test.ts', 'test/deploy/chart.test.ts'],
     globalSetup: ['testing/setup.ts', 'testing/kubernetes/setup.ts'],
-    // The scheduler of the one control plane would mix the nodes of two files.
+    // All files share one control plane, whose scheduler would mix the Kubernetes nodes of two files.
     fileParallelism: false,
     testTimeout: 300_000,
     hookTimeout: 300_000,

@@ -2,8 +2,8 @@ import { openStore } from '../server/src/store/db.ts'
 import { closedLoop } from './measure.ts'
 
 /**
- * The upper bound of PostgreSQL for one process: a bare UPDATE … RETURNING through the service's own client with as many connections, on
- * rows as large as payments (1.5 kB each) or on narrow ones (a hundred bytes).
+ * The upper bound of PostgreSQL for one process: a bare UPDATE … RETURNING through the service's own client, with as many
+ * connections as the service has, on rows as large as payments (1.5 kB each) or on narrow ones (a hundred bytes).
  */
 export type Ceiling = {
   connection: { host: string; port: number; user: string; password: string; database: string }

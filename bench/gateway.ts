@@ -46,7 +46,10 @@ const post = (path: string, key: string, body: unknown): string => {
   return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
 }
 
-/** Settled payments like those the service creates, with their customers' credentials, but all with one invoice, to spare the node. */
+/**
+ * Settled payments like those the service creates, with their customers' credentials. All have the same invoice, so that the
+ * node does not have to create thousands.
+ */
 export async function settledPayments(
   service: Service,
   sql: Sql,
@@ -187,8 +190,8 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
   }
   const of = (value: (round: (typeof perRound)[number]) => number): number => median(perRound.map(value))
   /**
-   * Half as many callers, each sending its next request as soon as the last was answered; three runs, because one pause would decide the
-   * result.
+   * Half as many callers, each sending its next request as soon as the last was answered. Three runs, because a pause of the
+   * machine could decide the result of a single one.
    */
   const halfLoad = async (name: string, requests: string[]): Promise<Measure[]> => {
     const third = Math.ceil(requests.length / 3)

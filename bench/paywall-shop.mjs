@@ -12,7 +12,7 @@ const app = express()
 const handler = (_request, response) => void response.json({ joke: 'bench' })
 app.get('/healthz', handler)
 app.get('/bench', paywall(terms), handler)
-// Next to each other, because Express tries one route after another.
+// /free and /l402 are compared, so they are next to each other: Express tries one route after another.
 app.get('/free', handler)
 app.get('/l402', paywall({ ...terms, protocol: 'l402' }), handler)
 app.get('/all', paywall({ ...terms, protocols: ['mpp', 'l402', 'x402'] }), handler)

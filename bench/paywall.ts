@@ -75,7 +75,10 @@ async function purchases(service: Service, nodeId: string, quick: boolean): Prom
 const CALLERS = 16
 const WARM_UP = 2_000
 const ROUNDS = 5
-/** The cheapest rows take turns this often in a round: their difference is smaller than what a noisy machine adds from one second to the next. */
+/**
+ * The cheapest rows take turns this often in a round: their difference is smaller than what a noisy machine adds from one
+ * second to the next.
+ */
 const SLICES = 10
 
 const get = (path: string, authorization?: string): string =>
@@ -118,7 +121,7 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
     // Both sides get the same request: reading a header of this length is a cost of Node, not of the paywall.
     const credential = offer.credentialFor(body.preimage)
     const [freely, l402] = [get('/free', credential), get('/l402', credential)]
-    // A busy neighbour on the same machine makes every instruction slower and none faster. So the rows take turns, and the lowest of
+    // Other load on the machine makes every instruction slower and none faster. So the rows take turns, and the lowest of
     // several rounds is what a request costs.
     const rounds: Array<{ free: number; first: number; unpaid: number; threeOffers: number }> = []
     const pairs: Array<{ free: number; repeated: number }> = []

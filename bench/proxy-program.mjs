@@ -9,7 +9,7 @@ const { ROLE, UPSTREAM_PORT = '', NODE_ID = '' } = process.env
 const port = ROLE === 'proxy' ? await startProxy() : await listen(ROLE === 'bare' ? bareProxy() : upstream())
 process.send?.(port)
 
-/** Responds like the shop of the other rows, without a framework. */
+/** Responds like the shop in paywall-shop.mjs, without a framework. */
 function upstream() {
   const body = JSON.stringify({ joke: 'bench' })
   return createServer((_request, response) => {

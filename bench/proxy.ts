@@ -48,7 +48,7 @@ export async function benchProxy(service: Service, nodeId: string, quick: boolea
       await load(count)
       return ((cpuSeconds(to.child.pid ?? 0) - before) * 1000) / count
     }
-    // A busy neighbour makes every instruction slower and none faster, so the lowest of several rounds counts.
+    // Other load on the machine makes every instruction slower and none faster, so the lowest of several rounds counts.
     const rounds: { bare: number; free: number; paid: number }[] = []
     for (let round = 0; round < (quick ? 2 : ROUNDS); round++)
       rounds.push({

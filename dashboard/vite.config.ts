@@ -4,7 +4,7 @@ import { defineConfig, type Plugin } from 'vite'
 
 const server = process.env.PUBLIC_URL ?? 'http://127.0.0.1:8402'
 
-/** Smaller files than this fit into one packet either way. */
+/** A smaller file fits into one packet even without compression. */
 const WORTH_COMPRESSING_BYTES = 1_000
 /** The highest quality makes files 2 % smaller and takes a second longer, at every `npm start`. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }

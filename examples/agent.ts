@@ -10,7 +10,7 @@ const wallet = {
   async payInvoice({ invoice }: { invoice: string }): Promise<{ preimage: string }> {
     const authorization = `Basic ${btoa(`:${process.env.NODE_PASSWORD}`)}`
     const body = new URLSearchParams({ invoice })
-    // Do not buy again before the node has been asked. Paying the same invoice again is safe: a node pays it only once.
+    // In this case, ask the node before you buy again. Paying the same invoice again is safe: a node pays it only once.
     const unknown = (why: unknown): Error => new Error(`The node may have paid, or may still pay, ${invoice} (${why}).`)
     const answer = await fetch(`${process.env.NODE_URL}/payinvoice`, { method: 'POST', headers: { authorization }, body }).catch(
       (error) => {

@@ -6,7 +6,7 @@ import express from 'express'
 const app = express()
 const charge = paywall({ nodeId: process.env.NODE_ID ?? '', amountSat: 10, protocol: 'both', description: 'A joke' })
 
-// What is sold, for how much: /openapi.json, /.well-known/l402.json and /llms.txt.
+// Publishes what is sold and for how much: /openapi.json, /.well-known/l402.json and /llms.txt.
 app.use(discovery({ title: 'Jokes', routes: { 'GET /joke': charge } }))
 
 app.get('/joke', charge, (_request, response) => {

@@ -7,7 +7,10 @@ import { markdownUrl } from './src/links.ts'
 import { writeFiles } from './src/output.ts'
 import { readSite } from './src/pages.ts'
 
-/** Builds the site into dist/. The service may be serving the previous one, so it is replaced at once, and only if all went well. */
+/**
+ * Builds the site into dist/. The service may be serving the previous site, so that is replaced only when the new one is
+ * complete.
+ */
 const here = fileURLToPath(new URL('.', import.meta.url))
 const [built, dist, old] = ['dist-new', 'dist', 'dist-old'].map((name) => join(here, name)) as [string, string, string]
 

@@ -14,7 +14,7 @@ import { newShop, opened, type ShopOptions } from '../sdk/test/shops/shop.ts'
 import { temporaryDirectory } from '../server/test/support/server.ts'
 import { lint } from './openapi-lint.ts'
 
-/** What the SDK's discovery says, and what `boltyard check`, which reads it without the SDK, finds. */
+/** `boltyard check` reads, without the SDK's code, what the SDK's discovery publishes. */
 
 let market: Market
 beforeAll(async () => {
@@ -188,7 +188,7 @@ test('C77: mppx finds the documents of a proxy and the challenges that they prom
   expect(await foundByMppx(url('/'))).toEqual(['/joke', '/articles/{id}'])
 })
 
-/** The paths of the endpoints, which have no fault. */
+/** The paths of the endpoints that mppx finds. None may have a fault. */
 async function foundByMppx(url: string): Promise<string[]> {
   const { discovery: found, endpoints } = await validate({ url, skipPayment: true })
   const checks = [...found.checks, ...endpoints.flatMap(({ challenge, errorHandling }) => [...challenge, ...errorHandling])]

@@ -52,7 +52,7 @@ test('it shows every step and leaves nothing behind', async () => {
     /Done\./,
   ])
     expect(printed.stdout).toMatch(step)
-  // Piped, it is plain text.
+  // The output goes into a pipe, so it must be plain text.
   expect(printed.stdout).not.toContain('\u001b')
   expect(printed.stderr).toBe('')
   expect(running()).toEqual([])

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { cycles, files, type Import, imports, packageOf, root } from './source-graph.ts'
 
-/** The import rules of the architecture. Between rooms, and between the folders of the server, what is not listed fails. */
+/** The import rules of the architecture. Between rooms, and between the folders of the server, an import must be listed here. */
 
 type Arrows = Record<string, string[]>
 
@@ -26,7 +26,7 @@ const ROOMS: Arrows = {
 const EVERYONE = ['platform', 'problems']
 const DOMAIN = ['store', 'settlements', 'lightning', 'nodes/runtime', 'config', ...EVERYONE]
 
-/** Inside the server, by folder or file below server/src. `a/b` allows that one file of `a`. */
+/** Inside the server, by folder or file below server/src. `a/b` allows only the file `b` of `a`. */
 const SERVER: Arrows = {
   main: ['service', 'commands', 'config', 'platform'],
   commands: ['nodes', 'runtimes', 'store', 'config', ...EVERYONE],
@@ -44,7 +44,7 @@ const SERVER: Arrows = {
     'limits',
     ...DOMAIN,
   ],
-  // The part of the composition that decides where nodes run.
+  // The part of the wiring in `service` that decides where nodes run.
   'node-host': ['nodes', 'sandbox', 'runtimes', ...DOMAIN],
   config: ['platform'],
   http: ['nodes', 'gateway', 'accounts', 'events', 'sandbox', 'idempotency', 'config', ...EVERYONE],

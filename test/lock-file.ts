@@ -15,7 +15,7 @@ type Entry = {
 }
 export type LockFile = { packages: Record<string, Entry> }
 
-/** The platforms that the README promises. Entries for others may lack an integrity: not every registry has those packages. */
+/** The platforms that the README promises. Entries for others may lack `integrity`: not every registry has those packages. */
 const PLATFORMS = [
   { os: 'linux', cpu: 'x64', libc: 'glibc' },
   { os: 'linux', cpu: 'arm64', libc: 'glibc' },

@@ -20,7 +20,7 @@ try {
     for (const field of METADATA) if (manifest[field] === undefined) problems.push(`${room}/package.json has no ${field}`)
     const tarball = pack(room, directory)
     judge('publint', 'run', '--strict', tarball)
-    // The command has no types; TypeScript before 4.7 (node10) cannot read `exports`.
+    // The command line client has no types. The profile leaves out TypeScript before 4.7 (node10), which cannot read `exports`.
     if (manifest.exports) judge('attw', tarball, '--profile', 'node16', '--format', 'ascii')
   }
 } finally {

@@ -52,7 +52,7 @@ export async function launchHere(env: Environment, print: Print): Promise<Runnin
 }
 
 function loadService(): Promise<typeof import('../server/src/service.ts')> {
-  // Set by the test runner. Libraries behave differently when they see them, and the service must run as in production.
+  // The test runner sets these. Libraries behave differently when they are set, and the service must run as in production.
   for (const name of ['NODE_ENV', 'TEST']) delete process.env[name]
   return import(SERVICE)
 }

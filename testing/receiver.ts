@@ -70,7 +70,7 @@ export const answers =
   (response) =>
     response.writeHead(status, headers).end(`status ${status}`)
 export const hangs: Respond = () => undefined
-/** One for each of the first requests; the others succeed. */
+/** Handles each of the first requests with one of these; later requests succeed. */
 export const inTurn =
   (...first: Respond[]): Respond =>
   (response, request, nth) =>

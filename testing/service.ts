@@ -48,7 +48,7 @@ export class Service {
       child.once('exit', (code) => reject(new Error(`the service exited with code ${code}`)))
     })
     const firstRun = join(this.dataDir, 'first-run.json')
-    // Not written with DATABASE_URL: then the operator creates accounts and keys.
+    // With DATABASE_URL, the service does not write this file: the operator creates accounts and keys.
     if (existsSync(firstRun)) this.key = JSON.parse(readFileSync(firstRun, 'utf8')).apiKey
   }
 
@@ -111,7 +111,7 @@ export function killDaemons(dataDir: string): void {
     try {
       if (readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(dataDir)) process.kill(Number(name), 'SIGKILL')
     } catch {
-      // gone meanwhile, or owned by another user
+      // The process has exited in the meantime, or belongs to another user.
     }
   }
 }

@@ -12,7 +12,7 @@ const USED_DAYS = 30
 const REQUESTS = 20_000
 const BATCH = 5_000
 
-/** Some of the wares of a shop, so that a search finds a part of the payments. */
+/** The wares of the shop. There are several, so that a search finds only a part of the payments. */
 const WARES = ['Weather report for Lisbon', 'Photo in full size', 'One hour of API access', 'Episode 41', 'Translation of a page']
 
 export type BusyAccount = { nodeIds: string[]; keyIds: string[]; paymentId: string; from: number; to: number }
@@ -89,7 +89,7 @@ function paymentAt(at: number, start: number, nodeIds: string[], keyIds: string[
 }
 
 async function insertPayments(sql: Database, accountId: string, rows: Row[]): Promise<void> {
-  // As long as real challenges: wide rows are what makes reading them slow.
+  // As long as a real challenge, because wide rows take longer to read.
   const challenge = `Payment ${'x'.repeat(900)}`
   const column = <T>(read: (row: Row) => T): T[] => rows.map(read)
   await sql`

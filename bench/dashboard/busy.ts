@@ -11,7 +11,10 @@ import { Visitor } from './visitor.ts'
 const ROUNDS = 3
 const OF = `of ${PAYMENTS} payments, ${NODES} nodes and ${KEYS} keys`
 
-/** Resolves when the page has a heading, nothing on it is loading, and no long task would delay a click. By the browser's clock. */
+/**
+ * `isThere` resolves with the time, by the browser's clock, from which the page has a heading and nothing on it is loading.
+ * READ adds the long tasks, which would delay a click.
+ */
 const WATCH = `
   window.longTasks = [0]
   new PerformanceObserver((list) => {

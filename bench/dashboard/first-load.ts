@@ -25,7 +25,7 @@ const WATCH = `
     })
     look.observe(document, { subtree: true, childList: true })
   })`
-/** A page is interactive when it is painted and no long task would delay a click. Files from the cache are not counted. */
+/** Interactive means painted, with no long task that would delay a click. A script from the cache makes `scriptBytes` NaN. */
 const READ = `({
   document: performance.getEntriesByType('navigation')[0].responseEnd,
   paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,

@@ -66,7 +66,7 @@ async function furnish(visitor: Visitor): Promise<Shown> {
   return { shop, idle, payment }
 }
 
-/** Spread over the last day: payments within one minute would be a single bar in the chart. */
+/** Spreads the payments over the last day, because payments within one minute would be a single bar in the chart. */
 async function spread(): Promise<void> {
   const sql = service.store()
   await sql`

@@ -29,7 +29,7 @@ const WRITES =
 
 /**
  * The fleet as the API server shows it. The bench writes the objects itself, including the pods, and reports each pod as ready. So
- * thousands of nodes need neither the controllers nor the scheduler, which would take most of the machine.
+ * thousands of nodes need neither the controllers nor the scheduler, which would take most of the machine's CPU time.
  */
 export class FleetCluster {
   readonly #admin: KubernetesClient

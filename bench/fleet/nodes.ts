@@ -12,9 +12,9 @@ import type { Database } from '../../server/src/store/db.ts'
 export const VERSION = '0.8.0'
 const PER_ACCOUNT = 1_000
 const INSERTED_AT_ONCE = 1_000
-/** Several addresses, because the client's port of a closed connection stays reserved for a minute, per address. */
 /** Depends on the process id, so that two runs at the same time rarely use the same addresses. */
 const NETWORK = `127.${200 + (process.pid % 50)}.${process.pid % 256}`
+/** Several addresses, because the client's port of a closed connection stays reserved for a minute, per address. */
 const ADDRESSES = Array.from({ length: 250 }, (_, index) => `${NETWORK}.${index + 1}`)
 
 export type FleetNode = { id: string; index: number }

@@ -22,5 +22,5 @@ const listen = (address: string): Promise<unknown> => {
 }
 await Promise.all(list.split(',').map(listen))
 process.send?.('ready')
-// The bench is gone.
+// The bench has ended.
 process.on('disconnect', () => process.exit())

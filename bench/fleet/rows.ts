@@ -134,7 +134,7 @@ function cpuSecondsIn(directory: string): number {
       if (!readlinkSync(`/proc/${pid}/cwd`).startsWith(directory)) return sum
       return sum + cpuSeconds(Number(pid)) + endedCpuSeconds(pid)
     } catch {
-      // gone meanwhile
+      // The process has exited in the meantime.
       return sum
     }
   }, 0)

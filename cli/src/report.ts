@@ -74,8 +74,8 @@ function exitOf({ code, status, details }: BoltyardError): ExitName {
 
 async function explainAnswer(error: BoltyardError, call: Call | undefined): Promise<Failure> {
   const { code, message, requestId, status } = error
-  // The advice contains both where they are needed. The idempotency key, together with the API key, retrieves a node's credentials, so it
-  // stays out of logs; the request id of a redemption would replace the id of the HTTP request.
+  // Both are left out; the advice contains them where they are needed. The idempotency key, together with the API key, retrieves
+  // a node's credentials, so it stays out of logs; the request id of a redemption would replace the id of the HTTP request.
   const { requestId: _, idempotencyKey: __, ...details } = error.details
   const more = { requestId, details: { ...(status === undefined ? {} : { status }), ...details }, cause: error }
   const failure = (text: string, next: string[]): Failure => new Failure(exitOf(error), code, text, { ...more, next })

@@ -47,7 +47,7 @@ export function start(
     stderr += chunk
   })
   child.stdin?.on('error', () => undefined)
-  // Null keeps the input open, as if nothing has been typed yet.
+  // Null keeps the input open, as if nothing had been typed yet.
   if (input !== null) child.stdin?.end(input ?? '')
   const ended = once(child, 'close').then(([code]) => {
     running.delete(child)

@@ -56,7 +56,7 @@ const payments = (): number => node.got.filter(({ method }) => method === 'POST'
 const presented = (): (string | undefined)[] => shop.got.flatMap(({ authorization }) => authorization ?? [])
 const read = (path: string): any => JSON.parse(readFileSync(path, 'utf8'))
 
-/** What an interrupted run left behind. */
+/** Writes the file that an interrupted run leaves. */
 function leave(
   path: string,
   {
@@ -229,7 +229,7 @@ describe('an old challenge is replaced', () => {
   ])('a minute after its expiry %s', async (_, secondsAgo, reply) => {
     leave(FILE, old(secondsAgo))
     ask = inOrder(reply)
-    // The new invoice shows the seller's clock, so it is made now: the tests before may have taken minutes.
+    // The new invoice shows the seller's clock, so it is made now: the previous tests may have taken minutes.
     const offer = challengeOf(HASH, Math.floor(Date.now() / 1000))
     challenge = offer.challenge
     expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })

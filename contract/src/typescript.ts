@@ -23,7 +23,7 @@ export function typesOf(operations: Operation[]): string {
   return [...types].map(([name, schema]) => `${comment(schema, '')}${declaration(name, schema)}\n`).join('\n')
 }
 
-/** As the formatter would break it. */
+/** Puts line breaks where the formatter would. */
 function declaration(name: string, schema: Schema): string {
   const line = `export type ${name} = ${bodyOf(schema, '')}`
   if (!schema.enum || line.length <= LINE_WIDTH) return line

@@ -6,7 +6,7 @@ export const currentSecond = (): number => Math.floor(Date.now() / 1000)
 
 export function watchClock(tell: () => void): () => void {
   watchers.add(tell)
-  // One timer for all instances: a list can have a hundred of them.
+  // One timer for all watchers: a list can have a hundred of them.
   timer ??= setInterval(() => {
     for (const watcher of watchers) watcher()
   }, 1000)

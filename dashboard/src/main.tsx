@@ -31,7 +31,7 @@ for (const { routeId } of matches) void router.loadRouteChunk(router.routesById[
 const root = document.getElementById('root')
 if (!root) throw new Error('The page has no root.')
 
-// index.html shows a loading state until the first response. If it fails, the router asks again and shows the error.
+// index.html shows a loading state until the first response. If the request fails, the router repeats it and shows the error.
 await queryClient.prefetchQuery(meQuery)
 
 // No <style> tags from Mantine (see theme.ts), so the Content-Security-Policy needs no exception for styles.

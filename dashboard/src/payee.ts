@@ -3,8 +3,8 @@ import { signatureOf } from '../../protocol/src/bolt11-signature.ts'
 import { fromHex, toHex } from '../../protocol/src/bytes.ts'
 
 /**
- * The key of the node that is paid: it signed the invoice. Undefined if the signature is invalid. Loaded on demand, because the curve is
- * larger than the page.
+ * The key of the node that is paid: it signed the invoice. Undefined if the signature is invalid. This file is loaded on demand,
+ * because the code for the curve is larger than the page.
  */
 export function payeeOf(invoice: string): string | undefined {
   const signed = signatureOf(invoice)

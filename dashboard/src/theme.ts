@@ -14,7 +14,7 @@ export const theme = createTheme({
   respectReducedMotion: true,
   components: {
     Button: Button.extend({ defaultProps: { size: 'sm' } }),
-    // Mantine's scroll lock injects a <style> too; app.css does the same while a dialog is open.
+    // Mantine's scroll lock injects a <style>, too. Instead, app.css keeps the page behind a dialog from scrolling.
     Modal: Modal.extend({
       defaultProps: {
         lockScroll: false,

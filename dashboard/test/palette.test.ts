@@ -88,7 +88,7 @@ describe('palette: what it lists', () => {
   })
 
   test('revoked keys and deleted nodes are found, and lead to what happened to them', () => {
-    // By its name, its first characters, or the whole secret.
+    // A key is found by its name, its first characters, or the whole secret.
     for (const query of ['laptop', 'byk_sgNE', `byk_sgNE${SECRET.slice(8)}`])
       expect([query, pathsFor(query)]).toEqual([query, ['/activity?keyId=key_22222222222222222222']])
     expect(pathsFor('old shop')).toEqual(['/activity?nodeId=node_22222222222222222222'])
@@ -105,7 +105,7 @@ describe('palette: what it lists', () => {
     })
     expect(listed('shop', { nodes: nodes.slice(0, 7) })).toContain('Nodes: 1 more node…')
     expect(listed('shop', { nodes: nodes.slice(0, 6) })).not.toContain('Nodes: 0 more nodes…')
-    // The list of nodes does not find "Shöp" for "shop", so it is not offered there.
+    // The search of the list of nodes does not find "Shöp" for "shop", so the link to the list is not offered.
     const accented = nodes.slice(0, 20).map(({ id }, place) => node(id, `Shöp ${place}`))
     expect(listed('shop', { nodes: accented }).filter((line) => /more node/.test(line))).toEqual([])
   })

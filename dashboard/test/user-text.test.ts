@@ -5,8 +5,8 @@ import { parseSync } from 'vite'
 import { expect, test } from 'vitest'
 
 /**
- * Text that somebody wrote may be in any script. Without `<bdi>` or `dir="auto"`, a name such as "متجر 18" turns the words around it, and
- * is cut off at its beginning.
+ * Text that somebody wrote may be in any script. Without `<bdi>` or `dir="auto"`, a name such as "متجر 18" reorders the words
+ * around it, and is cut off at its beginning.
  */
 
 const source = fileURLToPath(new URL('../src', import.meta.url))
@@ -97,7 +97,7 @@ test('dashboard: whatever a person wrote is isolated, so that it cannot reorder 
   expect([...OURS].filter((exception) => !found.includes(exception))).toEqual([])
 })
 
-/** Text between tags, and strings, but no imports and keys. */
+/** Text between tags, and all strings and templates of a file. */
 function* textsIn(node: Node): Generator<string> {
   if (node.type === 'JSXText' || node.type === 'Literal') yield String(node.value)
   if (node.type === 'TemplateElement') yield node.value.cooked

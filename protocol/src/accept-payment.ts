@@ -7,8 +7,7 @@ const RANGE = /^([a-z][a-z0-9-]*|\*)\/([a-z][a-z0-9-]*|\*)(?:[ \t]*;[ \t]*q=(0(?
 const MAX_LENGTH = 4_096
 
 /**
- * Whether the client can pay with this. Undefined if the header says nothing: it is absent or malformed, and a malformed one counts as
- * absent.
+ * Whether the client can pay with this method and intent. Undefined if the header is absent or malformed.
  */
 export function acceptsPayment(header: string | null | undefined, method: string, intent: string): boolean | undefined {
   const ranges = readRanges(header ?? '')

@@ -16,7 +16,7 @@ export type Invoice = {
 }
 
 const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' } as const
-/** Lower case only: nodes write nothing else, and an upper-case challenge would be a different challenge. */
+/** Lower case only: nodes write nothing else, and the same invoice in upper case would make a different challenge. */
 const SHAPE = /^ln(bcrt|bc|tbs|tb)(?:([1-9]\d{0,16})([munp]?))?1[02-9ac-hj-np-z]+$/
 /** phoenixd's invoices stay below 1,300 characters. Without a limit, a megabyte would be decoded before it is refused. */
 const MAX_LENGTH = 4_096

@@ -1,7 +1,7 @@
 import { bech32 } from '@scure/base'
 import { textOf, toHex } from './bytes.ts'
 
-/** What a BOLT 12 offer says about itself. Undefined: it does not say. */
+/** What a BOLT 12 offer says about itself. A field that the offer does not have is undefined. */
 export type Bolt12Offer = {
   /** In the smallest unit of the currency. */
   amount: number | undefined
@@ -20,7 +20,7 @@ const SHAPE = new RegExp(`^lno1[${CHARSET}]+$`)
 const MAX_LENGTH = 8_192
 const TYPE = { currency: 6, amount: 8, description: 10, expiry: 14, paths: 16, issuer: 18, issuerKey: 22 } as const
 const KEY_BYTES = 33
-/** The end of the year 9999. Much later times are no valid Date. */
+/** The end of the year 9999. Much later times are not a valid Date. */
 const LATEST_SECONDS = 253_402_300_799
 
 /** Undefined unless all fields can be read. An offer has no signature: anyone can write anything into it. */
@@ -31,7 +31,7 @@ export function readOffer(text: string): Bolt12Offer | undefined {
   if (offer.length > MAX_LENGTH || !SHAPE.test(offer)) return undefined
   const bytes = bech32.fromWordsUnsafe([...offer.slice(4)].map((character) => CHARSET.indexOf(character)))
   const fields = bytes && fieldsOf(bytes)
-  // An offer with neither of these names nobody to pay, so its end was probably cut off.
+  // Without either of these fields, the offer does not say whom to pay, so its end was probably cut off.
   if (!fields || !(fields.has(TYPE.issuerKey) || fields.has(TYPE.paths))) return undefined
   const read = <T>(type: number, as: (value: Uint8Array) => T | undefined): T | undefined | null => {
     const value = fields.get(type)
@@ -52,7 +52,7 @@ export function readOffer(text: string): Bolt12Offer | undefined {
   return { amount, currency, description, issuer, issuerKey, expiresAtSeconds }
 }
 
-/** Undefined if a field runs past the end, or they are not in ascending order. */
+/** Undefined if a field runs past the end, or the fields are not in ascending order. */
 function fieldsOf(bytes: Uint8Array): Map<number, Uint8Array> | undefined {
   const fields = new Map<number, Uint8Array>()
   let last = -1
@@ -67,7 +67,7 @@ function fieldsOf(bytes: Uint8Array): Map<number, Uint8Array> | undefined {
   return fields
 }
 
-/** Larger forms are refused: they are only for numbers from 65,536. */
+/** Reads a BigSize number. The longer encodings are refused: they are only for numbers from 65,536. */
 function sizeAt(bytes: Uint8Array, at: number): { value: number; next: number } | undefined {
   const [first, high, low] = bytes.subarray(at, at + 3)
   if (first === undefined || first > 0xfd) return undefined

@@ -3,7 +3,7 @@ import { isSignedBy, type Macaroon, mintMacaroon, readMacaroon } from './macaroo
 import type { Primitives } from './primitives.ts'
 import { Refusal } from './refusal.ts'
 
-/** Clients use this name in attenuated macaroons. Changing it would invalidate them all. */
+/** Part of every macaroon, and of the caveats that clients add. Changing it would invalidate all issued macaroons. */
 export const L402_SERVICE = 'boltyard'
 
 export type L402Terms = {
@@ -146,8 +146,9 @@ function serviceNames(value: string): string[] | undefined {
 }
 
 /**
- * Fifteen digits cover thirty million years and are still exact as a number. More digits are malformed, because rounding could make a later
- * time equal to an earlier one. This is no restriction: our own caveat has a shorter time, and a longer one would be refused anyway.
+ * Fifteen digits cover thirty million years and are still exact as a number. More digits are malformed, because rounding could
+ * make a later time equal to an earlier one. This is no restriction: our own caveat has fewer digits, and a later time would be
+ * refused anyway.
  */
 function secondsOf(value: string): number | undefined {
   return /^[0-9]{1,15}$/.test(value) ? Number(value) : undefined

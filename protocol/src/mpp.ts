@@ -4,8 +4,9 @@ import type { Primitives } from './primitives.ts'
 import { Refusal } from './refusal.ts'
 
 /**
- * The Payment scheme of HTTP authentication (draft-httpauth-payment-00, and `header` of -02), method lightning, intent charge: the challenge a client pays, the
- * credential it presents, and the receipt. This code does not know whether a payment is paid, expired or delivered.
+ * The Payment scheme of HTTP authentication (draft-httpauth-payment-00, and `header` of -02), method lightning, intent charge:
+ * the challenge a client pays, the credential it presents, and the receipt. This code does not know whether a payment is paid,
+ * expired or delivered.
  */
 export type MppTerms = {
   amountSat: number
@@ -36,8 +37,8 @@ export type MppHeader = typeof MPP_HEADER
 export type IdSlots = Omit<MppChallenge, 'id'> & { digest?: string; opaque?: string }
 
 /**
- * The inputs are joined without escaping: with a "|" in the realm, two challenges could share an id; a quote would end the parameter; and
- * clients disagree about anything outside printable ASCII.
+ * The inputs of the id are joined without escaping: with a "|" in the realm, two challenges could share an id; a quote would end
+ * the parameter; and clients disagree about anything outside printable ASCII.
  */
 const REALM = /^[ !#-[\]-{}~]+$/
 

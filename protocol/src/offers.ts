@@ -24,8 +24,8 @@ export type Offers = { offers: [Offer, ...Offer[]] } | { unusable: string }
 type Abilities = { obeysHeader?: boolean }
 
 /**
- * Reads the WWW-Authenticate header of a 402 for a client. The price is taken from the invoice: if the merchant's claim were trusted, a
- * client's spending limit would not hold.
+ * Reads the WWW-Authenticate header of a 402 for a client. The price is taken from the invoice: if the shop's claim were trusted,
+ * a client's spending limit would not hold.
  */
 export function readOffers(header: string, nowSeconds: number, { obeysHeader = false }: Abilities = {}): Offers {
   const challenges = readChallenges(header)
@@ -74,7 +74,7 @@ function l402Offer({ scheme, params }: Challenge): Offer | string {
   return { protocol: 'l402', header: 'authorization', ...price, credentialFor: (preimage) => `${scheme} ${macaroon}:${preimage}` }
 }
 
-/** The parameters that the client echoes and the merchant compares. */
+/** The parameters that the client echoes and the shop compares. */
 const ECHOED = ['id', 'realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description', 'header']
 
 function mppOffer({ params }: Challenge, nowSeconds: number, obeysHeader: boolean): Offer | string | undefined {
@@ -85,7 +85,7 @@ function mppOffer({ params }: Challenge, nowSeconds: number, obeysHeader: boolea
     return 'Its credential must be sent in a separate header, which is not supported'
   const [id, realm, expires] = [params.get('id'), params.get('realm'), params.get('expires')]
   const text = params.get('request') ?? ''
-  // Require unpadded base64url: the merchant would refuse any other encoding after the payment.
+  // Require unpadded base64url: the shop would refuse any other encoding after the payment.
   const request = /^[A-Za-z0-9_-]+$/.test(text) ? jsonObjectIn(text) : undefined
   if (!id || realm === undefined || !request) return 'Its Payment challenge is malformed'
   const { amount, currency } = request

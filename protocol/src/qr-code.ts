@@ -112,7 +112,7 @@ class Drawing {
   readonly #version: number
   readonly #size: number
   readonly #dark: boolean[][]
-  /** What does not carry data. */
+  /** Modules that do not carry data. */
   readonly #fixed: boolean[][]
 
   constructor(version: number) {

@@ -13,7 +13,7 @@ const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]+$/
 const BAD_ESCAPE = /%(?![0-9A-Fa-f]{2})/
 const VALUE = /^[\t\x20-\x7e]*$/
-/** Their values change between a request and its paid repetition, or are the payment itself. */
+/** Names that cannot be bound: their values change between a request and its paid repetition, or are the payment itself. */
 const NEVER_BOUND = ['payment-signature']
 const NEVER_BOUND_METADATA = ['x402/payment', 'progressToken']
 
@@ -27,7 +27,7 @@ export type HttpCall = {
   url: string
   /** The bytes of the body before anything has parsed them. */
   body?: Uint8Array
-  /** Their SHA-256, if it is already known. */
+  /** The SHA-256 of the body, if it is already known. */
   bodyHash?: Uint8Array
   /** All lines of the header with this lowercase name. */
   header: (name: string) => string | readonly string[] | undefined
@@ -75,7 +75,7 @@ export type McpCall = {
   /** The URI of the MCP server as it is configured. */
   server: string
   name: string
-  /** As they were sent; undefined if they were not. */
+  /** The arguments as they were sent; undefined if none were sent. */
   arguments?: unknown
   meta?: unknown
 }
@@ -106,7 +106,7 @@ export async function bindMcp({ sha256 }: Hashing, call: McpCall, metadata: read
   }
 }
 
-/** Whether these fields of a requirement name a request. */
+/** Whether these fields of a requirement validly identify a request. */
 export function isBinding(extra: Record<string, unknown>): boolean {
   const { requestHash, requestBindingProfile: profile, requestBindingParams: params } = extra
   const isHash = typeof requestHash === 'string' && HASH.test(requestHash)

@@ -100,7 +100,7 @@ export function readX402(credential: string): X402Payment | X402Refusal {
 /** The same for a payload that was already decoded. */
 export function readX402Payload({ x402Version, accepted, payload }: Record<string, unknown>): X402Payment | X402Refusal {
   if (x402Version !== X402_VERSION) return new X402Refusal('invalid_x402_version')
-  // Without requirements, the first check fails, and gives the reason that the scheme asks for.
+  // Without requirements, the first check fails, with the reason that the specification demands.
   return { accepted: isObject(accepted) ? accepted : {}, payload }
 }
 

@@ -32,8 +32,8 @@ const LONGEST_PAUSE_MS = 1_000
 export type Attempt<T> = { final: T } | 'unreachable' | 'unknown'
 
 /**
- * Retries until the outcome is final. A delivery that may still arrive must not be reported as failed. It has failed only if the very first
- * attempt was never sent or if the other side refuses it, however long that takes.
+ * Retries until the outcome is final, however long that takes. A delivery that may still arrive must not be reported as failed.
+ * It has failed only if the very first attempt was never sent, or if the other side refuses it.
  */
 export async function askUntilFinal<T>(
   attempt: (again: boolean) => Promise<Attempt<T>>,

@@ -108,7 +108,7 @@ export class Journal<R> {
         waiting.resolve()
       }
     }
-    // In the same tick in which the queue was found empty, so that the next append starts a new flush.
+    // Cleared in the same tick in which the queue was found empty. Otherwise an append could rely on a flush that has ended.
     this.#flushing = undefined
   }
 

@@ -190,7 +190,7 @@ export function readOptions(args: string[], environment: NodeJS.ProcessEnv): Opt
   const given = readArguments(args)
   const conf = readConf(confPath)
   checkValues(given, false)
-  // Options on the command line are not looked up in the file, so an invalid line there has no effect.
+  // If an option is on the command line, its value in the file is not checked, because it has no effect.
   checkValues(new Map([...conf].filter(([name]) => Object.hasOwn(SPECS, name) && !given.has(name))), true)
   const last = (name: string): string | undefined => (given.get(name) ?? conf.get(name))?.at(-1)
   const or = (name: string): string => last(name) ?? SPECS[name]?.default ?? ''

@@ -11,8 +11,8 @@ channel is added to the fee credit, which is non-refundable.`,
 ]
 
 /**
- * phoenixd's questions on a first run without --agree-to-terms-of-service, with the same number and the same expected answers. Without a
- * terminal, or at the end of a pipe, they count as answered.
+ * phoenixd's questions on a first run without --agree-to-terms-of-service: the same number, with the same expected answers. When
+ * stdin ends (/dev/null, a closed pipe), the remaining questions count as answered.
  */
 export async function askToAgree(dataDir: string): Promise<void> {
   const lines = createInterface({ input: process.stdin, terminal: false })[Symbol.asyncIterator]()

@@ -64,7 +64,7 @@ const ENDPOINTS: Endpoint[] = [
 /** The eight endpoints of S03. */
 const FULL_ONLY = ENDPOINTS.filter(({ access }) => access === 'F')
 const FOR_BOTH = ENDPOINTS.filter(({ access }) => access === 'L')
-/** Leaves out the two that never return 400: /export reads no body, and /sendtoaddress turns every failure into a 200. */
+/** Leaves out the two that never refuse a body: /export reads none, and /sendtoaddress turns every failure into a 200. */
 const READING_A_FORM = ENDPOINTS.filter(({ verb, path }) => verb === 'POST' && path !== '/export' && path !== '/sendtoaddress')
 
 beforeAll(async () => {

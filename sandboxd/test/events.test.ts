@@ -75,7 +75,7 @@ async function listen(node: TestNode, options: { headers?: Record<string, string
   return events
 }
 
-/** The status with which the server refuses a websocket. */
+/** The response with which the server refuses a websocket. */
 async function refusalOf(node: TestNode, protocols: string[], headers: Record<string, string> = {}, path = '/websocket') {
   const socket = new WebSocket(`ws://127.0.0.1:${node.port}${path}`, protocols, { headers })
   const [, response] = await once(socket, 'unexpected-response')

@@ -41,7 +41,6 @@ describe('the hub’s wallet and faucet', () => {
         const answer = await payAs(other)
         expect([answer.status, answer.json()]).toEqual(refused)
       }
-      // The second restart reads the file that the first one compacted.
       await hub.restart()
     }
     expect((await payee.state()).balanceMsat).toBe(before + 250_000)

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { basic, FULL, send, startNetwork, type TestNode } from './harness.ts'
 
-/** The behavior of a running phoenixd 0.8.0 where it differs from its documentation and source. P1, P2 … are lines of the contract. */
+/** How a running phoenixd 0.8.0 differs from its documentation and source. P1, P2 … are lines of docs/contract/phoenixd.md. */
 
 let payer: TestNode
 let payee: TestNode

@@ -58,7 +58,7 @@ test(`${PAYMENTS} payments at once while payer, payee and hub are killed at rand
   const kills = new Map<object, number>()
   const torment = async (victim: TestHub | TestNode): Promise<void> => {
     const killed = (): number => kills.get(victim) ?? 0
-    // Waits for some payments, because on a busy machine the first kill could come before any payment, and all would find no recipient.
+    // On a busy machine, the first kill could otherwise come before any payment, and then no payment would find its recipient.
     await eventually(() => arrived > PAYMENTS / 10, 'the first payments')
     for (let pauseMs = random() * 300; killed() < (over ? KILLS_EACH : MOST_KILLS_EACH); pauseMs = 300 + random() * 1_500) {
       await new Promise((resolve) => setTimeout(resolve, pauseMs))

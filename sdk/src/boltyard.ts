@@ -85,7 +85,7 @@ function checkedUrl(text: string): string {
 }
 
 function environment(name: 'API_KEY' | 'BASE_URL'): string | undefined {
-  // Workers have no `process`.
+  // Browsers, and Workers by default, have no `process`.
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
   return process?.env?.[`SERVICE_${name}`] || process?.env?.[`BOLTYARD_${name}`] || undefined
 }

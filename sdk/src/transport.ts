@@ -75,7 +75,7 @@ export class Transport {
       const isTooLong =
         totalTimeoutMs === undefined ? retryAfter(error) > LONGEST_RETRY_AFTER_SECONDS : Date.now() + pauseMs >= deadline
       if (attempt >= this.#options.maxRetries || !isWorthRepeating(error) || isTooLong) {
-        // Both may have been generated here, and only with them can the caller repeat the call safely.
+        // This package may have generated these ids, and the caller needs them to repeat the call safely.
         if (mayHaveArrived && idempotencyKey !== undefined) error.details.idempotencyKey = idempotencyKey
         if (mayHaveArrived && requestId !== undefined) error.details.requestId = requestId
         throw error
@@ -107,7 +107,7 @@ export class Transport {
 
   /**
    * Opens a stream of events and returns a function that reads the next chunk; undefined at the end. Makes one attempt; abort the
-   * controller to end it. Streams do not count towards the concurrency limit: a few of them would block all other calls.
+   * controller to end the stream. Streams do not count towards the concurrency limit: a few of them would block all other calls.
    */
   async open(call: Call, controller: AbortController, idleTimeoutMs: number): Promise<() => Promise<Uint8Array | undefined>> {
     const { baseUrl, timeoutMs, openStream } = this.#options

@@ -159,7 +159,7 @@ describe('a lost response', () => {
   })
 
   test('C41: before a refusal: the error has the key too; not if every attempt was refused', async () => {
-    // Leaves a connection that the next request uses again.
+    // The next request reuses this connection, so it is sent again immediately after the lost response.
     await boltyard.key()
     wire.seen.length = 0
     wire.faults = ['lose answer', tooMany(300)]
@@ -262,7 +262,7 @@ describe('waiting', () => {
     const patient = new Boltyard({ apiKey, baseUrl: wire.baseUrl, maxRetries: 100 })
     wire.holdMs = 200
     const creating = patient.nodes.create({ name: 'survivor' })
-    // A request of the test before may still arrive.
+    // A request of the previous test may still arrive.
     await eventually(() => wire.seen.some(({ body }) => body.includes('survivor')), 'the call to be under way')
     await server.restart('SIGKILL')
     const { node } = await creating

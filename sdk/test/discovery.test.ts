@@ -45,7 +45,7 @@ test.each(FOUND_SHOPS)('C77: in %s, the documents are free, for everyone, for fi
     // A document contains nothing from the request.
     expect(await withHost(url(path), 'evil.example')).toBe(body)
   }
-  // Only the paywall has asked for a payment.
+  // The paywall has seen none of these requests.
   expect(market.events).toEqual([])
 })
 

@@ -17,7 +17,8 @@ const OLDER = ['5.4', '5.9', '6.0']
 let directory: string
 
 beforeAll(() => {
-  // Inside the repository, so that the frameworks' types are found, but in no room: other tests read those at the same time.
+  // Inside the repository, so that the frameworks' types are found, but in no room, because other tests read the rooms at
+  // the same time.
   directory = mkdtempSync(join(root, '.types-'))
   removeAfterwards(directory)
   const installed = join(directory, 'node_modules/@boltyard/sdk')

@@ -19,7 +19,7 @@ let market: Market
 let shop: Shop
 let url: string
 beforeAll(async () => {
-  // Node events are lost, so the gateway has to ask for settlements.
+  // Events of the node are lost, so the gateway has to ask the node about settlements.
   market = await Market.open({ NODE_CALLBACK_URL: NOWHERE })
 })
 beforeEach(async () => {
@@ -63,7 +63,7 @@ describe('a delayed settlement costs one payment, not two', () => {
     const { id: nodeId } = market.otherNode.node
     const hanging = await open({ ...market.terms, nodeId })
     const answer = await payEverything(hanging.url('/jokes/1'), async (challenge) => {
-      // Otherwise a sweep may learn of the settlement before the node hangs.
+      // Otherwise the gateway's periodic question to the node may find the settlement before the node hangs.
       await storeOf(market.server)`UPDATE gateway_payments SET ask_at = now() + interval '1 hour' WHERE node_id = ${nodeId}`
       const credential = await market.credentialFor(challenge)
       await fault(market.server, market.otherNode, 'hang')

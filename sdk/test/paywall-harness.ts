@@ -26,7 +26,7 @@ afterAll(async () => {
     }, 'all deliveries to be confirmed or released')
 })
 
-/** The service, a merchant with two nodes, the connection between them, and a customer with a wallet. */
+/** The service, a merchant with two nodes, the merchant's connection to the service (`wire`), and a customer with a wallet. */
 export class Market {
   readonly server: Server
   readonly owner: Owner
@@ -85,7 +85,7 @@ export class Market {
     }
   }
 
-  /** The wallet used by every client. */
+  /** The wallet of every customer. */
   readonly wallet = {
     payInvoice: async ({ invoice }: { invoice: string }): Promise<{ paymentHash: string; preimage: string }> => {
       const answer = await this.server.operator('POST', '/sandbox/pay', { json: { invoice } })

@@ -226,7 +226,7 @@ describe('selling 3: a delivery that does not complete', () => {
     vi.spyOn(console, 'error').mockImplementation(() => undefined)
     const shop = await open(market.terms)
     const credential = await market.buy(shop.url('/missing'))
-    // More often than the client retries a single call.
+    // More faults than one call of the client has attempts, so the paywall has to call again.
     market.wire.faultsOn = /\/release$/
     market.wire.faults = Array(6).fill('lose answer')
     expect((await present(shop.url('/missing'), credential)).status).toBe(404)

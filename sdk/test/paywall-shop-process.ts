@@ -3,8 +3,8 @@ import express from 'express'
 import { paywall } from '../src/paywall/adapters/express.ts'
 
 /**
- * A shop in its own process, with the key and the service's address in its environment. It prints its address, and a line when /endless has
- * started.
+ * A shop in its own process, with the key and the service's address in its environment. It sends its port to the test, and a
+ * message when the handler of /endless starts.
  */
 const terms = { nodeId: process.env.NODE_ID ?? '', amountSat: 10, patienceMs: 120_000 }
 const app = express()

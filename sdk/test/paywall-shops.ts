@@ -74,7 +74,7 @@ const openExpress =
       '/echo',
       expressPaywall(options),
       express.text({ type: () => true, limit: '8mb' }),
-      // Without a body, Express 4 has an empty object.
+      // For a request without a body, Express 4 sets `request.body` to an empty object.
       (request, response) => void response.send(typeof request.body === 'string' ? request.body : ''),
     )
     app.use((_error: Error, _request: express5.Request, response: express5.Response, _next: express5.NextFunction) => {

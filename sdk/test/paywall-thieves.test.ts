@@ -169,7 +169,7 @@ describe('selling 3: HTTP/2', () => {
 
   const BREAKING: [string, (session: ClientHttp2Session, socket: Socket) => unknown][] = [
     ['sends GOAWAY with an error', (session) => session.goaway(constants.NGHTTP2_INTERNAL_ERROR)],
-    // A frame of PUSH_PROMISE, which a customer may not send.
+    // A PUSH_PROMISE frame, which a client may not send.
     ['sends a malformed frame', (_session, socket) => socket.write(Buffer.from([0, 0, 4, 5, 4, 0, 0, 0, 1, 0, 0, 0, 2]))],
     ['resets the connection', (_session, socket) => socket.resetAndDestroy()],
   ]
@@ -215,7 +215,7 @@ describe('selling 3: HTTP/2', () => {
     await begun.wait
     stream.close(constants.NGHTTP2_CANCEL)
     await once(stream, 'close')
-    // The response is on the same connection, so the shop has seen the reset by then.
+    // This response comes on the same connection, so the shop has seen the reset by then.
     await once(session.request({ ':path': '/film' }).resume(), 'end')
     shop.open()
     await eventually(() => ending() !== undefined, 'the end of the delivery')

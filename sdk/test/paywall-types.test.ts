@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-/** The code in docs/paywall.md, unchanged, with all compiler checks on. */
+/** Code like that in docs/paywall.md compiles with the strict checks of this repository. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')

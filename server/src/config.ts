@@ -21,7 +21,7 @@ export type Config = {
   store: { kind: 'embedded' } | { kind: 'server'; url: string }
   /** Undefined: limits are counted in memory with the embedded store, otherwise in the database. */
   redisUrl: string | undefined
-  /** Undefined only with the embedded store, which generates the key in DATA_DIR. */
+  /** Undefined: the service generates the key in DATA_DIR (embedded store only), or needs none (reaper). */
   masterKey: Buffer | undefined
   previousMasterKey: Buffer | undefined
   /** A configured token, one to generate in DATA_DIR, or no operator API. */
@@ -53,9 +53,9 @@ export type Config = {
     | undefined
   /** Who may sign up: anyone, only people with an invitation, or no one. */
   registration: 'open' | 'invite' | 'off'
-  /** The Unix users that nodes run as, one user per node. Undefined unless we are root and can switch users. */
+  /** The Unix users of nodes, one per node. Undefined unless we are root and nodes are processes on this machine. */
   nodeUids: IdRange | undefined
-  /** The Unix user that runs the embedded PostgreSQL. Set only if the service runs as root. */
+  /** The Unix user that runs the embedded PostgreSQL. Set only if the service runs as root and has no DATABASE_URL. */
   postgresUser: UserIds | undefined
   maxNodesPerAccount: number
   maxNodes: number
@@ -115,7 +115,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     if (!parsed || !/^https?:$/.test(parsed.protocol) || parsed.username || parsed.search || parsed.hash) {
       return fault(name, 'must be an http or https URL without credentials, query and fragment', undefined)
     }
-    // Browsers send `Host` without the dot.
+    // `hostNameOf` removes the dot from the `Host` header of a request, so no request would match this name.
     if (parsed.hostname.endsWith('.')) return fault(name, 'the host name must not end with a dot', undefined)
     return value.replace(/\/+$/, '')
   }

@@ -6,7 +6,7 @@ import type { Database, Sql } from './store/db.ts'
 import { claimKey, giveBack, type IdempotencyName, keepAnswer } from './store/idempotency.ts'
 
 export type Repeatable = {
-  /** The header's value, if present. */
+  /** The value of the Idempotency-Key header, if present. */
   key: string | undefined
   /** The key's owner: two callers may choose the same key. */
   callerId: string

@@ -51,7 +51,7 @@ export const badCursor = (parameter: 'cursor' | 'after' = 'cursor'): Problem => 
 export const emailTaken = (): Problem =>
   new Problem('bad_request', 'An account with this email address already exists.', { details: { reason: 'email_taken' } })
 
-/** The specification fixes the message and the four headers for all limits; `limit` says which one was hit. */
+/** Clients may depend on the message and the four headers, so all limits share them. `limit` says which limit was hit. */
 export function rateLimited(max: number, seconds: number, limit?: string): Problem {
   const wait = String(Math.max(1, seconds))
   return new Problem('rate_limited', 'rate limit exceeded', {

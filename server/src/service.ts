@@ -250,7 +250,7 @@ async function openRedis(url: string, log: Logger, opened: Opened): Promise<Redi
   return hits
 }
 
-/** The current key first, then the previous one while it is still needed. */
+/** The current key first, then the previous one, if MASTER_KEY_PREVIOUS is set. */
 async function openMasterKeys(config: Config, sql: Sql): Promise<[MasterKey, ...MasterKey[]]> {
   const bytes = config.masterKey ?? Buffer.from(generatedSecret(join(config.dataDir, 'master.key')), 'base64')
   const [master, previous] = [masterKeyOf(bytes), config.previousMasterKey && masterKeyOf(config.previousMasterKey)]

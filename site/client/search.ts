@@ -130,7 +130,7 @@ function resultItem(section: Section, terms: string[], at: number): HTMLElement 
 function excerptOf(text: string, terms: string[]): (string | HTMLElement)[] {
   const pattern = new RegExp(terms.map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|') || '$^', 'gi')
   const first = Math.max(0, text.search(pattern))
-  // Whole words only.
+  // Cuts the text only at spaces, so that no word is broken.
   const start = first <= BEFORE ? 0 : text.indexOf(' ', first - BEFORE) + 1
   const stop = first + AFTER >= text.length ? text.length : text.lastIndexOf(' ', first + AFTER)
   const part = text.slice(start, stop)

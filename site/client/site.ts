@@ -70,7 +70,7 @@ document.addEventListener('keydown', (event) => {
   openSearch()
 })
 
-/** Marks the section that is being read in the table of contents. */
+/** In the table of contents, marks the section that is being read. */
 function followReading(links: HTMLAnchorElement[]): void {
   const targets = new Map(links.map((link) => [document.getElementById(decodeURIComponent(link.hash.slice(1))), link]))
   const observer = new IntersectionObserver(
@@ -97,6 +97,6 @@ followReading([...document.querySelectorAll<HTMLAnchorElement>('.toc a')])
 // A long menu starts at the current page.
 document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'center' })
 if (!location.hash) scrollTo(0, 0)
-// A link from the dashboard. Behind the #, so that what people look for is not sent to the service.
+// The dashboard links here. The query is behind the #, so that what people look for is not sent to the service.
 const sought = new URLSearchParams(location.hash.slice(1)).get('search')
 if (sought !== null) openSearch(sought)

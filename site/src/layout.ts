@@ -78,7 +78,7 @@ function groupsOf(pages: Page[]): Map<string, Page[]> {
   return groups
 }
 
-/** Titles of the contract end with the numbers of their lines, and those of the reference with “API”. */
+/** The menu leaves out the line numbers at the end of the contract's titles, and “API” at the end of the reference's titles. */
 function menuTitle({ title, group, url }: Page): string {
   if (url === '/docs/' || url === '/docs/api') return 'Overview'
   if (url === '/docs/sdk') return 'TypeScript SDK'

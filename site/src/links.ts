@@ -9,8 +9,8 @@ export type Places = ReadonlyMap<string, string>
 export const markdownUrl = (url: string): string => (url === '/docs/' ? '/docs/index.md' : `${url}.md`)
 
 /**
- * Where a link of a page leads on the site. In the repository, links are relative paths, so that they also work on a forge and in an editor.
- * Files that are not part of the site are linked on the forge.
+ * Where a link of a page leads on the site. In the repository, links are relative paths, so that they also work on GitHub and in
+ * an editor. A link to a file that is not part of the site leads to GitHub.
  */
 export function siteLink(href: string, from: string, places: Places, isMarkdown = false): string {
   if (/^([a-z][a-z+.-]*:|#|\/)/i.test(href)) return href
@@ -23,7 +23,7 @@ export function siteLink(href: string, from: string, places: Places, isMarkdown 
   return `${REPOSITORY}/${isFile ? 'blob' : 'tree'}/main/${target}${hash}`
 }
 
-/** A page's Markdown with links that work at its URL on the site. Code is left alone. */
+/** A page's Markdown with links that work at its URL on the site. Code is not changed. */
 export function withSiteLinks(markdown: string, from: string, places: Places): string {
   return markdown
     .split(/(^```[\s\S]*?^```$|`[^`\n]*`)/m)

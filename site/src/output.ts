@@ -4,12 +4,12 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
-/** Smaller files than this fit into one packet either way. */
+/** A smaller file fits into one packet even without compression. */
 const WORTH_COMPRESSING_BYTES = 1_000
 /** The highest quality makes files 4 % smaller and takes four times as long, at every `npm start`. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }
 
-/** Writes the files, each with a compressed copy `x.br` and `x.gz` if it benefits. */
+/** Writes the files, each with compressed copies `x.br` and `x.gz` if that makes it smaller. */
 export async function writeFiles(directory: string, files: ReadonlyMap<string, string | Uint8Array>): Promise<void> {
   for (const folder of new Set([...files.keys()].map((name) => dirname(name))))
     mkdirSync(join(directory, folder), { recursive: true })

@@ -36,7 +36,7 @@ export type OpenApi = {
 type Call = Operation & { method: string; path: string }
 export type ReferencePage = { path: string; url: string; text: string }
 
-/** Possible on (almost) every call, and described once. */
+/** Errors that (almost) every call can return. They are described once. */
 const COMMON = [
   'BadRequest',
   'Unauthorized',

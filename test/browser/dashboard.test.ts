@@ -101,12 +101,12 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
       'Deliver',
     ]) {
       const button = page.getByRole('button', { name: verb, exact: true })
-      // The next step is visible and focused, although the last one has pushed it below the window.
+      // The next step is visible and focused, although the previous step has pushed it below the window.
       if (verb !== 'One step at a time') await expect.poll(() => button.evaluate(isFocusedInWindow)).toBe(true)
       await button.click()
     }
     await page.getByText('paid ✓').waitFor()
-    // What is said about L402 here must not contradict what is said below.
+    // This step must not contradict the last step, which says that an L402 credential can be used again.
     await untilText(
       page.getByRole('region', { name: /^Your server redeems/ }),
       'An L402 credential may be redeemed more than once.',

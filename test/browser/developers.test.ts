@@ -32,7 +32,7 @@ inBrowser('the page of API keys and the log of requests', () => {
     const old = (await readSecrets(box, ['API key']))['API key'] ?? ''
     await closeSecrets(box)
 
-    // The new key is the first one, and says so.
+    // The new key is the first in the list, and is marked as new.
     const keys = page.getByRole('list', { name: 'API keys' }).locator('> li')
     await untilText(keys.first(), /Shop.*New.*Read.*Gateway.*never used expires in/)
     await page.getByLabel('Find a key').fill('till 3')

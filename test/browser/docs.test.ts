@@ -8,7 +8,7 @@ import { inBrowser, newContext } from './harness.ts'
 const PAGES = ['/docs/guides/charge-without-code', '/docs/api/webhooks', '/docs/no-such-page']
 const WIDTHS = [360, 768, 1024, 1440, 1920]
 
-/** Boxes that are wider than the window, although they cannot be scrolled. */
+/** The width of the page if it is wider than the window, otherwise 0. */
 const TOO_WIDE = `document.documentElement.scrollWidth > innerWidth ? document.documentElement.scrollWidth : 0`
 
 /** The only rules whose outcome depends on the color scheme; the elements are the same in both. */

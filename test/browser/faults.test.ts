@@ -169,7 +169,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await person.open('nodes')
     await heading(page, 'Nodes').waitFor()
     await page.evaluate('window.mark = 1')
-    // Loaded one after the other: the second is tried after the first has been dealt with.
+    // The pages are loaded one after the other: once the second has been tried, the failure of the first has been handled.
     await expect.poll(() => refused.size).toBe(2)
     expect(await page.evaluate('window.mark')).toBe(1)
   })
@@ -217,7 +217,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     const pid = runningPidOf(server, node)
     process.kill(pid, 'SIGSTOP')
     await untilText(unknown, /is not responding, so its balance is unknown. If the node has crashed/)
-    // On a slow machine, the service may already have killed it, because it hangs.
+    // On a slow machine, the service may already have killed the daemon, because it hangs.
     if (isRunning(pid)) process.kill(pid, 'SIGKILL')
     await page.getByTestId('balance').waitFor()
     await untilText(page.getByTestId('balance'), balance)
@@ -255,7 +255,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     expect((await person.want(200, 'GET', '/nodes')).nodes).toEqual([])
     await creating.getByRole('button', { name: 'Pay as a customer' }).click()
     await untilText(creating.getByTestId('paid'), 'paid ✓ 50 sat')
-    // Neither the refusal nor the paid invoice is offered any more.
+    // Neither the refusal nor the paid invoice is shown any more.
     expect(await creating.getByRole('alert').count()).toBe(0)
     expect(await creating.getByRole('img', { name: 'QR code of the invoice' }).count()).toBe(0)
     await creating.getByRole('button', { name: 'Create', exact: true }).click()

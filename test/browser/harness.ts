@@ -4,7 +4,7 @@ import { signUp, type Visitor } from '../../server/test/support/dashboard.ts'
 import { freePort, Server, type StoreKind } from '../../server/test/support/server.ts'
 import { findChromium, openChromium } from '../../testing/chromium.ts'
 
-/** Users with a real browser and a real service. Elements are found by their accessible names. */
+/** Tests that use the dashboard with a real browser and a real service. Elements are found by their accessible names. */
 
 const program = findChromium()
 const isWanted = program !== undefined || process.env.CI === 'true'
@@ -47,7 +47,9 @@ async function tellWhatIsShown(): Promise<void> {
   }
 }
 
-/** At `localhost`, because passkeys need a host name. Limits are raised, because all requests come from one address. */
+/**
+ * At `localhost`, because passkeys need a host name. The limit is raised, because a test sends many requests from one address.
+ */
 export async function startDashboard(env: Record<string, string> = {}, store: StoreKind = 'shared'): Promise<Server> {
   const port = await freePort()
   const server = new Server({
@@ -119,7 +121,7 @@ export async function go(page: Page, place: string): Promise<void> {
   await heading(page, place).waitFor()
 }
 
-/** On the page for developers. */
+/** Needs the page of API keys to be open. */
 export async function openKeyDialog(page: Page): Promise<Locator> {
   await page.getByRole('button', { name: 'Create API key' }).click()
   return dialog(page, 'Create an API key')

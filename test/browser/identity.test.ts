@@ -5,7 +5,7 @@ import { payCharge, untilLoaded } from './pages.ts'
 
 /** A right-to-left name, which reorders the rest of its line unless it is isolated. */
 const HOSTILE = 'متجر <b>18'
-/** A4 without margins, at 96 pixels per inch. */
+/** A4 within the margins of 16 mm that print.css sets, at 96 pixels per inch. */
 const PAPER = { width: 673, height: 1_000 }
 
 /** Text with a hostile name in an element that does not isolate it. */

@@ -44,7 +44,7 @@ const SIDEWAYS = `[...document.querySelectorAll('main .list')].filter((list) => 
   .concat([...document.querySelectorAll('main [role=tablist]')].filter((list) => list.clientHeight > 60)
   .map((list) => 'tabs in several rows: ' + list.clientHeight + ' px'))`
 
-/** What the page looks like later: otherwise its width would depend on how fast the test is. */
+/** Makes the times in lists old. Otherwise, the width of a page would depend on how fast the test is. */
 const AGED = `for (const time of document.querySelectorAll('main .list time')) time.textContent = '59 minutes ago'`
 
 /** Words in columns that are too narrow, lists that scroll sideways, and times that wrap. */
@@ -58,7 +58,7 @@ const CRAMPED = `[...document.querySelectorAll('main *')].filter((element) => {
   return text.length > 6 && width < 60 && height > 50
 }).map((element) => element.tagName + '.' + element.className + ' ' + Math.round(element.getBoundingClientRect().width) + ' px: ' + element.textContent.slice(0, 40))`
 
-/** A delay for each route, always the same, so that answers arrive one after another, as on a slow connection. */
+/** A delay for each route, always the same, so that responses arrive one after another, as on a slow connection. */
 const latenessMs = (path: string): number => ([...path].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 10) * 100
 
 inBrowser('how the dashboard looks and loads', () => {

@@ -74,7 +74,7 @@ inBrowser('the operator’s pages', () => {
     )
     const link = await textOf(giving.locator('pre'))
     expect(link).toMatch(/\/dashboard\/link#[\w-]{43}$/)
-    // The link is not shown again, so the button that stands out is the one that keeps it.
+    // The link is not shown again, so the button that stands out is the one that copies it.
     const copy = giving.getByRole('button', { name: /^Copy/ })
     expect([await copy.count(), await copy.getAttribute('data-variant')]).toEqual([1, 'filled'])
     await giving.getByRole('button', { name: 'Done' }).click()

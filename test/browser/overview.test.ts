@@ -77,7 +77,8 @@ inBrowser('the overview and nodes', () => {
       await server.sql()`
         UPDATE gateway_payments SET id = ${createdThen}, ask_at = NULL, created_at = ${paidAt}, settled_at = ${paidAt} WHERE id = ${id}`
     }
-    // The node was created just before the two months, so earlier ones cannot be chosen, and the later is compared with a whole month.
+    // The node was created just before the two months, so earlier ones cannot be chosen, and the later of the two is compared
+    // with a whole month.
     const createdAt = new Date(now.getFullYear(), now.getMonth() - 2, 0)
     await server.sql()`UPDATE nodes SET created_at = ${createdAt} WHERE id = ${node.id}`
     await earner.want(200, 'POST', `/nodes/${node.id}/stop`, { json: {} })

@@ -191,7 +191,7 @@ inBrowser('secrets are shown once', () => {
     await person.open(`nodes/${limited.node.id}?tab=send`)
     await page.getByText('This dashboard cannot send from this node').waitFor()
     expect(await page.getByRole('button', { name: /Send/ }).count()).toBe(0)
-    // The request that the other node's page makes is refused, too.
+    // The request that the page of a node with full access would send is refused, too.
     const { invoice } = await person.want(201, 'POST', `/nodes/${full.node.id}/invoices`, {
       json: { amountSat: 5, description: 'x' },
     })

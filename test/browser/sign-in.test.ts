@@ -56,7 +56,7 @@ inBrowser('signing in to the dashboard', () => {
     await page.getByRole('button', { name: 'Create account' }).click()
     const alert = page.getByRole('alert')
     await untilText(alert, 'An account with this email address already exists.')
-    // The refusal is about what was entered before.
+    // The refusal was about the earlier input, so it disappears when the person types.
     await page.getByLabel('Email').pressSequentially('x')
     await alert.waitFor({ state: 'detached' })
     await page.keyboard.press('Backspace')

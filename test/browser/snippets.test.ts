@@ -12,7 +12,7 @@ import { payChallenge } from './pages.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const whichOf = (name: string): string => execFileSync('/bin/sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
 const CURL = whichOf('curl')
-/** The program itself: `python3` may be a script, which needs more than this machine has. */
+/** The Python program itself: `python3` may be a script that needs programs which `machine` does not have. */
 const PYTHON = pythonOf()
 function pythonOf(): string | undefined {
   try {
@@ -23,7 +23,7 @@ function pythonOf(): string | undefined {
   }
 }
 
-/** A machine with bash, curl, Node, Python and the command line client, and nothing else: no uuidgen. */
+/** Stands in for a machine with bash, curl, Node, Python and the command line client, and nothing else, such as uuidgen. */
 function machine(): { directory: string; PATH: string } {
   const directory = temporaryDirectory()
   const bin = join(directory, 'bin')
@@ -137,7 +137,7 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
       const [, { id, challenge }] = await run('Ask for a payment')
       const CREDENTIAL = await payChallenge(person, challenge)
       expect(await run('Redeem', { PAYMENT_ID: id, CREDENTIAL })).toMatchObject(['200', { id, status: 'paid', amountSat: 100 }])
-      // An error is shown with its body, and is no stack trace.
+      // An error is shown with its body, not as a stack trace.
       expect(await run('Redeem', { PAYMENT_ID: 'pay_x', CREDENTIAL })).toMatchObject([
         '404',
         { error: { code: 'gateway_payment_not_found' } },

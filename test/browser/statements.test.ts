@@ -11,7 +11,7 @@ inBrowser('what the dashboard says', () => {
     server = await startDashboard()
   })
 
-  /** The local time of a payment in that zone, and the chart's labels for its hour and day. */
+  /** Moves the payment to this local time in the zone. Returns the chart's labels for its hour and day. */
   async function receivedAt(person: Person, paymentId: string, zone: string, daysAgo: number, time: string): Promise<Named> {
     const sql = server.sql()
     const [row] = await sql<Named[]>`
@@ -50,7 +50,7 @@ inBrowser('what the dashboard says', () => {
 
       const now = await receivedAt(person, early, timezoneId, 0, '00:00')
       await open()
-      // The choice is kept.
+      // The choice of “7 days” is kept.
       await days.waitFor({ state: 'attached' })
       await page.getByText('24 hours', { exact: true }).click()
       const hours = page.getByRole('table', { name: 'Satoshis received per hour' })
@@ -120,7 +120,8 @@ inBrowser('what the dashboard says', () => {
     const sql = server.sql()
     await sql`UPDATE gateway_payments SET expires_at = now() + interval '10 seconds' WHERE id = ${id}`
     await sql.end()
-    // These pages get no event about it. Each fetches its data again when the time comes. The marker shows that it was not reloaded.
+    // These pages get no event about it. Each fetches its data again when the time comes. The mark would not survive a
+    // reload of the page.
     const list = await enter(person)
     await Promise.all([person.open(`gateway/payments/${id}`), list.open('gateway?state=unpaid')])
     await page.evaluate('window.mark = 1')
@@ -193,7 +194,7 @@ inBrowser('what the dashboard says', () => {
     await page.getByRole('row', { name: /sold/ }).click()
     await heading(page, '5 sat · sold Delivered').waitFor()
 
-    // A released payment is shown as redeemed before, and an open page shows that a hold has ended.
+    // A released payment is not shown as never redeemed, and an open page shows that a hold has ended.
     const details = page.getByRole('region', { name: 'Timeline' })
     const owner = await person.owner()
     await owner.want(200, 'POST', `/gateway/payments/${sold.id}/release`, { json: { requestId: 'one' } })
@@ -242,7 +243,7 @@ inBrowser('what the dashboard says', () => {
       const amount = Number(whole.replaceAll(' ', '')) * 1000 + Number(fraction.padEnd(3, '0'))
       return sign === '−' ? -amount : amount
     }
-    // Read both in one call, because a minute may end between two.
+    // Read both in one call, because a minute may end between two calls.
     const { balance, amounts } = await page.evaluate<{ balance: string; amounts: string[] }>(`({
       balance: document.querySelector('[data-testid=credit-balance]').textContent,
       amounts: [...document.querySelectorAll('[aria-label=Ledger] tbody tr')].map((row) => row.cells[1].textContent),

@@ -21,7 +21,7 @@ const tooSlow = (route: Route): Promise<void> =>
 const loginPage = (route: Route): Promise<void> =>
   route.fulfill({ status: 200, contentType: 'text/html', body: '<h1>Welcome to the hotel</h1>' })
 
-/** The first POST reaches the service, and the page gets `reply` instead of its response. The others get what `then` says. */
+/** The first POST reaches the service, and the page gets `reply` instead of its response. `then` handles the later ones. */
 async function disturb(page: Page, path: string, reply: typeof tooSlow, then?: (route: Route, time: number) => unknown) {
   let posts = 0
   await page.route(`**/dashboard/api${path}`, async (route) => {

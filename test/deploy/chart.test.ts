@@ -30,7 +30,8 @@ type Resource = {
   spec?: any
 }
 
-// `npm run test:kubernetes` builds helm with the control plane and runs this file, so `npm test` need not require it. If HELM is set, it is required.
+// `npm run test:kubernetes` builds helm with the control plane and runs this file, so `npm test` need not require it. If HELM is
+// set, helm is required.
 const isWanted = HELM !== undefined || process.env.HELM !== undefined
 if (!isWanted)
   process.stderr.write('\n### SKIPPED: chart.test.ts: there is no helm; `npm run test:kubernetes` builds one ###\n\n')

@@ -13,7 +13,7 @@ import { eventually, removeAfterwards, type Server, startServer } from '../../se
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const guide = readFileSync(join(root, 'docs/guides/reconcile-your-books.md'), 'utf8')
 const [, program = ''] = /```js\n([\s\S]*?)```/.exec(guide) ?? []
-/** Inside the SDK, so that its name is found. */
+/** Inside the folder of the SDK, so that Node finds `@boltyard/sdk` by its name. */
 const directory = mkdtempSync(join(root, 'sdk/types-'))
 removeAfterwards(directory)
 const journal = join(directory, 'books.jsonl')

@@ -134,7 +134,7 @@ describe('Alby', () => {
 })
 
 describe('l402', () => {
-  /** Stops after this many payments: its interceptor pays every 402 it gets, and would never stop. */
+  /** Stops after this many payments: the interceptor of `l402` pays every 402 it gets, and would never stop. */
   function client(mostPayments = 1): { get: (url: string) => Promise<any> } {
     const instance = axios.create({ proxy: false })
     let left = mostPayments

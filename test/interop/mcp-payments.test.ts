@@ -9,7 +9,7 @@ import { acceptPayments, chargeForTool, type ToolOptions } from '../../sdk/src/p
 import { Market } from '../../sdk/test/paywall-harness.ts'
 import { lightningOf } from './mppx-lightning.ts'
 
-/** Errors, capability and x402 for the tools of an MCP server. */
+/** The tools of an MCP server: errors, the capability that announces payments, and x402. */
 
 const SERVER = 'https://jokes.example/mcp'
 let market: Market

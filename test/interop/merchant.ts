@@ -24,7 +24,7 @@ export type Visit = { authorization: string; paymentId: string | undefined; stat
  * Queries: sat=<price>; once: redeem instead of only validating; deaf=<status>: ignore the credential and respond with this status.
  */
 export class Merchant {
-  /** The ids of the payments that it requested. */
+  /** The ids of the payments that the shop requested. */
   readonly asked: string[] = []
   readonly visits: Visit[] = []
   readonly #owner: Owner
@@ -115,7 +115,7 @@ export class Merchant {
   }
 }
 
-/** From the credential alone. It is a lookup key and proves nothing: the gateway refuses a forged one. */
+/** Read from the credential alone. The id is a lookup key and proves nothing: the gateway refuses a forged credential. */
 function paymentIdOf(authorization: string): string | undefined {
   const [scheme = '', token = ''] = authorization.split(/ +/)
   try {

@@ -20,7 +20,7 @@ import { balanceOf, fund } from '../../server/test/support/nodes.ts'
 import { lightningOf } from './mppx-lightning.ts'
 import { x402Fetch } from './x402-lightning.ts'
 
-/** Published clients against a shop that offers every protocol: each pays exactly once, whichever it knows. */
+/** Published clients against a shop that offers every protocol: each pays exactly once, by whichever protocol it knows. */
 
 const require = createRequire(import.meta.url)
 const { setupL402Interceptor, MemoryTokenStore, PaymentResult } = require('l402')

@@ -12,7 +12,7 @@ import { eventually, freePort, removeAfterwards } from '../../server/test/suppor
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const guide = readFileSync(join(root, 'docs/guides/react-to-a-payment.md'), 'utf8')
 const programs = [...guide.matchAll(/```(?:js|python)\n([\s\S]*?)```/g)].map(([, program = '']) => program)
-/** Not a dependency of the project: `.ci/run` installs FastAPI there. */
+/** FastAPI is not a dependency of the project: `.ci/run` installs it there, with uvicorn. */
 const uvicorn = join(root, 'test/generators/.venv/bin/uvicorn')
 
 const secret = newSecret()
@@ -36,7 +36,7 @@ afterAll(async () => {
 
 type Receiver = { url: string; printed: () => string }
 
-/** Inside the SDK, so that its name and the frameworks are found. */
+/** Runs inside the folder of the SDK, so that Node finds `@boltyard/sdk` and the frameworks by their names. */
 async function start(name: string, program: string, command: (port: string) => string[]): Promise<Receiver> {
   const directory = mkdtempSync(join(root, 'sdk/types-'))
   removeAfterwards(directory)

@@ -47,7 +47,7 @@ export class ClusterDns {
   }
 }
 
-/** Labels, each after its length, and an empty one at the end; then type and class. */
+/** A question has labels, each preceded by its length, and an empty one at the end; then type and class. */
 function questionOf(query: Buffer): { name: string; type: number; end: number } {
   const labels: string[] = []
   let at = HEADER_BYTES

@@ -25,7 +25,7 @@ export class FaultProxy {
   refusals = 0
   /** How many of the next writes take effect but are answered with 500. */
   lostAnswers = 0
-  /** Every request is disconnected, as if the API server were down. */
+  /** The connection of every request is closed, as if the API server were down. */
   isDown = false
   readonly seen = { watches: 0, lists: 0, reads: 0, refused: 0, lost: 0 }
 

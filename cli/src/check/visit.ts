@@ -12,7 +12,7 @@ export type Answer = {
   /** Lines of the same header, joined by commas. Empty if there is none. */
   header: (name: string) => string
   body: string
-  /** The body was longer than we read, or did not end in time. */
+  /** The body was not read to its end: it was not wanted, was too long, or broke off. */
   isCut: boolean
 }
 

@@ -26,7 +26,8 @@ export async function create(call: Call): Promise<void> {
   try {
     created = await call.change(advice, () => client.nodes.create(paramsOf(call), { idempotencyKey, signal: call.signal }))
   } catch (error) {
-    // Every request was refused, so the file is not needed. The file of an earlier attempt is kept, because that attempt may have created a node.
+    // Every request was refused, so the file is not needed. The file of an earlier attempt is kept, because that attempt may have
+    // created a node.
     if (!call.isUnknown && !isResumed) file?.remove()
     throw error
   }

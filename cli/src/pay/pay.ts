@@ -148,7 +148,7 @@ function requireSameNode(wallet: Wallet, { path, purchase }: SavedPurchase): voi
   )
 }
 
-/** Pays the invoice, unless the node already has. Undefined if it was not paid and can no longer be. */
+/** Pays the invoice, unless the node already has. Undefined if it was not paid and can no longer be paid. */
 async function settle(
   call: Call,
   offer: Offer,

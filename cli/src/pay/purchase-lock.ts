@@ -26,8 +26,8 @@ export async function lockPurchase(path: string, signal: AbortSignal): Promise<L
 const UNUSABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ELOOP'])
 
 /**
- * Whether the state directory cannot hold locks for any run of this user. Only then is the lock placed next to the credential file: after
- * any other failure, such as a full disk, another run may hold a lock in the state directory.
+ * Whether no run of this user can keep locks in the state directory. Only then is the lock placed next to the credential file:
+ * after any other failure, such as a full disk, another run may hold a lock in the state directory.
  */
 const isUnusable = (error: unknown): boolean =>
   isSystemError(error) ? UNUSABLE.has(error.code ?? '') : error instanceof TypeError
@@ -47,7 +47,7 @@ export async function requireHeld(lock: Lock | undefined): Promise<void> {
   throw new Failure('conflict', 'purchase_in_progress', 'Another run uses the same credential file now. This run paid nothing.')
 }
 
-/** Removes the file of a purchase that was certainly not paid, unless it is another run's by now. If in doubt, it stays. */
+/** Removes the file of a purchase that was certainly not paid. If the file may belong to another run by now, it stays. */
 export async function removeUnpaid(kept: SavedPurchase, lock: Lock | undefined): Promise<void> {
   if (!lock || (await lock.isHeld().catch(() => false))) kept.remove()
 }

@@ -98,8 +98,8 @@ export class SavedPurchase {
   }
 
   /**
-   * The server may have made the offer again, with the same invoice but another header. If another run has taken the file for its own purchase,
-   * this purchase is kept in the state directory, like one without a named file.
+   * Stores the header again, because the server may have made the offer again with the same invoice but another header. If
+   * another run has taken the file for its own purchase, this one is kept in the state directory, like one without a named file.
    */
   async complete(header: CredentialHeader, credential: string): Promise<void> {
     this.purchase = { ...this.purchase, header, credential }
@@ -116,7 +116,7 @@ export class SavedPurchase {
     }
   }
 
-  /** Only for a purchase that cannot be paid any more, and if `mayReplace` does not throw at the last moment. */
+  /** Only for a purchase that cannot be paid any more. Replaces nothing if `mayReplace`, which is called right before, throws. */
   async replace(purchase: Purchase, mayReplace: () => Promise<void>): Promise<void> {
     await this.#file.replace(purchase, mayReplace)
     this.purchase = purchase

@@ -290,7 +290,7 @@ test('a credential in Payment-Authorization is as good as one in Authorization',
         ? { status: 400 }
         : undefined
   }
-  // The macaroon's scheme still uses Authorization.
+  // L402 credentials are still sent in Authorization.
   expect(await found({ serve, parameters: (one) => ({ ...one, header: 'Payment-Authorization' }) })).toMatchObject({
     code: 0,
     ids: [],

@@ -123,7 +123,7 @@ test('an L402 credential that can be reused is not a fault', async () => {
   })
 })
 
-/** Looks at the answer to `validate`, which does not claim anything. */
+/** Delivers whatever `validate` accepts. Unlike `redeem`, it claims nothing. */
 const validating: Clerk = async (credential) => {
   const answer = await untilKnown(() => validate(seller, paymentIdOf(credential) ?? 'pay_none', credential))
   return answer.status === 200 ? { headers: { ...PRIVATE, 'payment-receipt': answer.json().receipt } } : 'refuse'
@@ -142,7 +142,7 @@ test('cheap-opens-dear: a shop that redeems without looking at what was paid for
     const answer = await untilKnown(() => redeem(seller, paymentIdOf(credential) ?? 'pay_none', credential))
     return answer.status === 200 ? { headers: { ...PRIVATE, 'payment-receipt': answer.json().receipt } } : 'refuse'
   }
-  // The expensive thing was delivered, so the cheap one no longer is.
+  // The payment for /cheap was redeemed at /dear, so /cheap no longer delivers for it.
   expect(await bought(careless)).toMatchObject({ code: 9, ids: ['cheap-opens-dear', 'paid-not-delivered'] })
 })
 

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
 import { boundedText, count, flag, NoParams, named, nullable, personGivenName, strict, text, timestamp } from '../schemas.ts'
 
-/** Two-factor sign-in, sessions, the email address, and the end of an account. */
+/** Two-factor sign-in, sessions, the email address, and the name and deletion of an account. */
 
 const ofPerson = { tag: 'Dashboard', caller: 'session' } as const
 const password = Type.Optional(boundedText('The current password. Not needed within ten minutes of signing in with a passkey.'))

@@ -49,7 +49,7 @@ export const activityPagesQuery = (filter: ActivityFilter) =>
     placeholderData: keepPreviousData,
   })
 
-/** The entries of a fold that match the filter of its list. They never change. */
+/** The entries behind a fold (one line for many payments) that match the filter of the list. They never change. */
 export function foldQuery({ keyId, actor }: ActivityFilter, { id, nodeId, fold }: Pick<ActivityEntry, 'id' | 'nodeId' | 'fold'>) {
   const period = { from: String(fold?.from ?? 0), to: String((fold?.to ?? 0) + 1) }
   const wanted = { kind: 'payments', nodeId, keyId, actor, ...period }

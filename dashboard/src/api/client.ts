@@ -64,7 +64,7 @@ async function request<T>(
     throw noAnswer(method, 'The service did not respond.', requestId)
   }
   const answer = parsed(text)
-  // Such as the login page of a public network, or a response that was cut off.
+  // For example, the login page of a public network, or a response that was cut off.
   if (response.ok && answer === undefined && text !== '')
     throw noAnswer(method, 'The response is not from the service.', requestId)
   if (response.ok) return answer as T
@@ -97,8 +97,8 @@ function errorOf(method: string, response: Response, answer: unknown, hasKey: bo
     message: message ?? `The service returned status ${response.status}.`,
     requestId: requestId ?? response.headers.get('x-request-id'),
     retryAfterSeconds: Number(response.headers.get('retry-after')) || null,
-    // This code is the only 5xx that always comes from the service, after it has finished the request. Others may come from a proxy that
-    // stopped waiting. After `operation_in_progress`, an earlier request with the same key may still be running.
+    // This is the only 5xx code that always comes from the service, after it has finished the request. Other 5xx may come from a
+    // proxy that stopped waiting. After `operation_in_progress`, an earlier request with the same key may still be running.
     isUncertain:
       (method !== 'GET' && response.status >= 500 && code !== 'payment_service_unavailable') ||
       (hasKey && code === 'operation_in_progress'),

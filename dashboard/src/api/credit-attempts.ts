@@ -5,7 +5,7 @@ export type CreditAttempt = { accountId: string; amountSat: number; reason: stri
 type Credit = Pick<CreditAttempt, 'accountId' | 'amountSat' | 'reason'>
 
 const STORED = 'boltyard-credit-attempts'
-/** The service forgets a key after a day. A repeat with it would then be another change. */
+/** The service forgets an idempotency key after a day. A repeated request would then change the credit a second time. */
 const KEY_LIFE_MS = 23 * 3_600_000
 /** The service responds with these before it looks at the key, so they say nothing about an earlier request with the same key. */
 const REFUSED_AT_THE_DOOR = [401, 403, 429]
@@ -25,7 +25,7 @@ function keep(kept: CreditAttempt[]): void {
   try {
     globalThis.sessionStorage?.setItem(STORED, JSON.stringify(kept))
   } catch {
-    // Without storage, they are kept until the page is left.
+    // Without storage, the attempts are kept until the page is left.
   }
 }
 

@@ -35,7 +35,7 @@ export const ledgerQuery = (filter: LedgerFilter) =>
     placeholderData: keepPreviousData,
   })
 
-/** Not below "credit", which is read again every minute: this adds up thousands of entries. */
+/** The key is not below "credit", which many events invalidate: this query adds up thousands of entries. */
 export const usageQuery = (from: number) =>
   queryOptions({
     queryKey: ['credit-usage', from],

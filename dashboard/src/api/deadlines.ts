@@ -2,8 +2,8 @@ import { durationLasts } from '../text/format.ts'
 import type { CreditSummary, GatewayPayment, NodePayment } from './types.ts'
 
 /**
- * Some data is out of date from a known time on, and no event reports it: an invoice expires, a claim lapses, credit runs out. Queries for
- * such data use this as their `refetchInterval`.
+ * Some data is out of date from a known time on, and no event reports it: an invoice expires, a claim lapses, credit runs out.
+ * Queries for such data use `untilNext` as their `refetchInterval`.
  */
 
 /** Covers a local clock that is ahead of the service's, and a change that the service has not made yet. */
@@ -33,7 +33,7 @@ export function invoiceChangesAt({ isPaid, expiresAt }: NodePayment): number | n
 /** Nodes are charged by the minute. */
 const CHARGED_SECONDS = 60
 
-/** When the shown credit is out of date: the balance, how long it lasts, or when nodes are stopped. */
+/** When what is shown about credit goes out of date: the balance, how long it lasts, or when nodes are stopped. */
 export function creditChangesAt({ runwaySeconds, stopsAt, nodesThatCost }: CreditSummary): number | null {
   const now = Date.now() / 1000
   const times = [
@@ -45,5 +45,8 @@ export function creditChangesAt({ runwaySeconds, stopsAt, nodesThatCost }: Credi
 
 const QUARTER_HOUR_SECONDS = 900
 
-/** When the current hour or day ends, by the service's clock. In every time zone, that is at the end of a quarter hour. */
+/**
+ * When the current hour or day may end, by the service's clock. In every time zone, hours and days end at the end of a quarter
+ * hour.
+ */
 export const quarterHourEndsAt = (now: number): number => Date.now() / 1000 + QUARTER_HOUR_SECONDS - (now % QUARTER_HOUR_SECONDS)

@@ -17,7 +17,7 @@ export type RequestFilter = {
   requestId?: string | undefined
 }
 export const STATUS_CLASSES = ['2', '4', '5'] as const
-/** What the service accepts and gives out (C3). */
+/** The request ids that the service accepts or creates (C3). */
 export const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
 const textIn = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)

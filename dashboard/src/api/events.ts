@@ -76,8 +76,8 @@ function refreshLoggedPayments(): void {
 const LONGEST_WAIT_MS = 15_000
 
 /**
- * EventSource gives up permanently on any status but 200, such as a 503 during a restart, so we create a new one. Hidden tabs close
- * theirs, because browsers allow only six connections per host and the seventh tab would hang.
+ * EventSource gives up permanently on any status but 200, such as a 503 during a restart, so we create a new one. Hidden tabs
+ * close their connection, because browsers allow only six per host and the seventh tab would hang.
  */
 export function listen(onRefused: () => void): () => void {
   let source: EventSource | null = null
@@ -101,7 +101,7 @@ export function listen(onRefused: () => void): () => void {
       hasMissed = true
       failures += 1
       become('lost')
-      // Otherwise the browser retries on its own, after the delay set by the server.
+      // A source that is not closed retries on its own, after the delay set by the server.
       if (source?.readyState === EventSource.CLOSED) {
         timer = setTimeout(open, Math.min(LONGEST_WAIT_MS, 500 * 2 ** Math.min(failures, 5)))
       }

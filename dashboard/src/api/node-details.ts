@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query'
 import { api } from './client.ts'
 import type { NodeLog, NodeReceiving } from './types.ts'
 
-/** These keys are not below "nodes", which every payment invalidates: neither the log nor the addresses need it. */
+/** These keys are not below "nodes", which every payment invalidates: a payment changes neither the log nor the addresses. */
 export const nodeLogQuery = (id: string) =>
   queryOptions({
     queryKey: ['node-log', id],

@@ -4,7 +4,10 @@ import type { PaymentPage } from './payments.ts'
 
 const MOST = 5
 
-/** The newest payments with this id, hash, invoice or words. Aborted when the text changes; nothing is sent for `undefined`. */
+/**
+ * The newest payments with this id, hash, invoice or words. The request is aborted when the text changes. Nothing is sent for
+ * `undefined`.
+ */
 export const paymentFinderQuery = (text: string | undefined) =>
   queryOptions({
     queryKey: ['payments', 'found', text ?? null],

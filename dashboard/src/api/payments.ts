@@ -27,7 +27,7 @@ export type PaymentFilter = {
   min?: number | undefined
   max?: number | undefined
 }
-/** The filters and the page: payments older than `cursor`, or just newer than `after`. */
+/** The filters and the page: the payments right before `cursor` in time (older), or right after `after` (newer). */
 export type PaymentPlace = PaymentFilter & { cursor?: string | undefined; after?: string | undefined }
 
 const textIn = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
@@ -75,8 +75,8 @@ export const paymentsQuery = (place: PaymentPlace) =>
   })
 
 /**
- * Not below `payments`, which every change invalidates: this query may read all payments of the account. It has no placeholder data, because
- * nobody could tell the sums of an earlier selection or day from the new ones.
+ * The key is not below `payments`, which every change invalidates: this query may read all payments of the account. It has no
+ * placeholder data, because nobody could tell the sums of an earlier selection or day from the new ones.
  */
 export function paymentTotalsQuery(place: PaymentPlace, now = new Date()) {
   const query = queryOf(filterOf(place), now)
@@ -98,7 +98,7 @@ export const paymentQuery = (id: string) =>
     refetchInterval: ({ state: { data } }) => (data ? untilNext([paymentChangesAt(data)]) : false),
   })
 
-/** Attempts to deliver an event cause no event, so it is read again when the next one is due. */
+/** Attempts to deliver an event cause no event, so the list is read again when the next attempt is due. */
 export const paymentEventsQuery = (id: string) =>
   queryOptions({
     queryKey: ['payments', 'one', id, 'events'],

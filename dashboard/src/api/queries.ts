@@ -109,7 +109,7 @@ export const deliveriesQuery = (webhook: Pick<Webhook, 'id' | 'enabled'>, status
     },
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.nextCursor,
-    // Attempts do not cause events either. Nothing changes before the next one is due.
+    // Attempts do not cause events either. Nothing changes before the next attempt is due.
     refetchInterval: ({ state }) => {
       const pages = state.data?.pages ?? []
       const dueAt = pages.flatMap(({ deliveries }) => deliveries.map(({ nextAttemptAt }) => nextAttemptAt))

@@ -48,7 +48,7 @@ export async function confirmWithPasskey(userId: string): Promise<void> {
   const before = (await queryClient.fetchQuery(sessionsQuery)).find(({ isCurrent }) => isCurrent)
   await signInWithPasskey()
   const me = await queryClient.fetchQuery({ ...meQuery, staleTime: 0 })
-  // Another person's passkey: this browser is theirs now, and nothing of this page may stay.
+  // The passkey belongs to another person, who is signed in now. Nothing of this page may stay.
   if (me.user?.id !== userId) return enterSession()
   if (before) await endSession(before.id)
   await Promise.all([

@@ -52,7 +52,7 @@ export type LinkInfo = {
   needsPassword: boolean
   /** The invitation is for an address that has an account by now. */
   hasAccount: boolean
-  /** The account has two-factor sign-in, which the link ends. */
+  /** The account has two-factor sign-in, which the link turns off. */
   turnsOffTwoFactor: boolean
   expiresAt: number
 }

@@ -16,7 +16,7 @@ const LABEL_WIDTH = 90
 const HOUR = new Intl.DateTimeFormat(LOCALES, { hour: '2-digit', minute: '2-digit' })
 const DAY = new Intl.DateTimeFormat(ENGLISH, { weekday: 'short', day: 'numeric' })
 const DATE = new Intl.DateTimeFormat(ENGLISH, { day: 'numeric', month: 'short' })
-/** Beside the axis: satoshis go without a unit, as "12 000". */
+/** The labels of the vertical axis. Satoshis have no unit there: "12 000". */
 const AMOUNTS = { sat: { format: grouped, width: 64 }, btc: { format: sats, width: 112 } } as const
 const NEXT: Record<string, (place: number, count: number) => number> = {
   ArrowLeft: (place) => place - 1,
@@ -25,7 +25,10 @@ const NEXT: Record<string, (place: number, count: number) => number> = {
   End: (_, count) => count - 1,
 }
 
-/** A bar chart on a canvas. Screen readers cannot read it, so the caller adds a table. With the keyboard, one bar after another is read out. */
+/**
+ * A bar chart on a canvas. Screen readers cannot read it, so the caller adds a table. The arrow keys read out one bar after
+ * another.
+ */
 export default function Chart({ points, unit, label }: Props) {
   const box = useRef<HTMLDivElement>(null)
   const tip = useRef<HTMLDivElement>(null)
@@ -90,7 +93,7 @@ export default function Chart({ points, unit, label }: Props) {
   }, [points, unit, scheme, amounts])
 
   const point = place === null ? undefined : points[place]
-  // Set by script, which the Content-Security-Policy allows, and kept inside the chart.
+  // The position is set by script, which the Content-Security-Policy allows. The tip stays inside the chart.
   useEffect(() => {
     const [plot, element, host] = [drawn.current, tip.current, box.current]
     if (!plot || !element || !host || !point || place === null) return

@@ -18,7 +18,7 @@ export function Code({ code, language }: { code: string; language: CodeLanguage 
   })
 }
 
-/** Longer texts are cut until someone wants to see them. */
+/** Longer texts are cut until someone asks for the rest. */
 const LONG_TEXT = 240
 const SHOWN_OF_LONG = 80
 /** Longer objects and lists begin folded, except the outermost. */

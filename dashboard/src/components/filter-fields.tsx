@@ -10,7 +10,9 @@ export const ANY: Choice = { value: '', label: 'Any' }
 export const withChosen = (choices: Choice[], chosen: string | undefined): Choice[] =>
   chosen === undefined || choices.some(({ value }) => value === chosen) ? choices : [...choices, { value: chosen, label: chosen }]
 
-/** A choice cannot be marked up, so the name is isolated by characters: in another direction it would move the word after it. */
+/**
+ * An option cannot contain `<bdi>`, so invisible characters isolate the name. A right-to-left name would move the word after it.
+ */
 export const choicesOf = (subjects: ActivitySubjects['nodes'], gone: 'deleted' | 'revoked'): Choice[] => {
   const names = distinctNames(subjects)
   return subjects.map(({ id, name, isGone }) => ({

@@ -2,7 +2,7 @@ import { Fragment } from 'react'
 
 const PARTS = /^[a-z]+_|.{1,10}/g
 
-/** In a narrow place, an id breaks only after every ten characters, not right before its last two. Copied text contains no break. */
+/** In a narrow place, an id breaks only between groups of ten characters. Copied text contains no break. */
 export function Id({ id }: { id: string }) {
   return (
     <span className="mono">

@@ -19,7 +19,7 @@ type Props = {
   children?: ReactNode
 }
 
-/** An invoice that updates itself when it is paid. */
+/** An invoice, and whether it is paid or has expired. The caller finds out when it is paid, and passes `paid`. */
 export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, children }: Props) {
   const payHere = useAction(async () => {
     await api.post('/sandbox/pay', { invoice })
@@ -29,7 +29,7 @@ export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, c
   const isOver = expiresAt !== undefined && now >= expiresAt && !paid
   const isOpen = !paid && !isOver
   return (
-    // What cannot be paid any more is not offered for payment.
+    // A paid or expired invoice is not offered for payment.
     <div className={isOpen ? 'invoice' : undefined}>
       {isOpen && <QrCode text={invoice} label="QR code of the invoice" />}
       <div className="stack">

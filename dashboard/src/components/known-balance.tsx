@@ -2,10 +2,10 @@ import type { DashboardNode } from '../api/types.ts'
 import { Amount } from './amount.tsx'
 import { Time, useNow } from './time.tsx'
 
-/** Nodes are asked at least every ten minutes. */
+/** The service asks each node for its balance at least every ten minutes. */
 const FRESH_SECONDS = 900
 
-/** What the node reported last; with its time, if that is not now. */
+/** The last balance that the node reported, with its time unless it is current. */
 export function KnownBalance({
   node,
 }: {

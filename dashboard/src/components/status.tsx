@@ -66,7 +66,7 @@ export function PaymentStatus({ payment }: { payment: ShownPayment }) {
   const gotNothing = useIsAfter(gotNothingAt(payment) ?? Number.POSITIVE_INFINITY)
   if (payment.delivery === 'done') return <Status word="Delivered" tone="good" icon={IconChecks} />
   if (payment.delivery === 'held') return <Status word="Delivering" tone="busy" icon={IconLoader2} />
-  // Neither "Settled" nor "Paid": both read as if all was well.
+  // Neither "Settled" nor "Paid": both sound as if all were well.
   if (gotNothing) return <Status word="Paid, got nothing" tone="bad" icon={IconAlertTriangle} />
   if (payment.status === 'paid') return <Status word="Paid" tone="good" icon={IconCircleCheck} />
   if (payment.settledAt !== null) return <Status word="Settled" tone="warn" icon={IconCoins} />

@@ -10,7 +10,7 @@ export function useNow(step = 1): number {
   })
 }
 
-/** Whether it is later than this. Renders again only when that changes. */
+/** Whether the time `at` has passed. Renders again only when that changes. */
 export const useIsAfter = (at: number): boolean => useSyncExternalStore(watchClock, () => currentSecond() > at)
 
 /** A relative time, with the exact time on hover. */

@@ -7,8 +7,8 @@ export type Action<A extends unknown[], R> = {
   error: unknown
   clear: () => void
   /**
-   * For `onChange` of a form: a refusal is about what was entered before. An uncertain outcome stays, because what was sent may have been
-   * carried out.
+   * For `onChange` of a form: removes a refusal, which was about the earlier input. An uncertain outcome stays, because the
+   * request may have been carried out.
    */
   onEdit: () => void
 }

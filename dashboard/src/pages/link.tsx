@@ -80,7 +80,7 @@ function Unusable({ error }: { error: unknown }) {
   )
 }
 
-/** An address has one account, and this link is for no other address. */
+/** An email address can have only one account, and this link is only for that address. */
 function HasAccount({ email }: { email: string }) {
   return (
     <Gate title="You already have an account">
@@ -96,7 +96,7 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
   const now = useNow()
   const [email, setEmail] = useState(info.email ?? '')
   const [password, setPassword] = useState('')
-  // Most people ask for a sign-in link because they forgot their password, and would need another link next time.
+  // Most people ask for a sign-in link because they forgot their password. Without a new one, they would soon need another link.
   const [wantsPassword, setWantsPassword] = useState(true)
   const accept = useAction(async () => {
     const credentials = wantsPassword ? { password } : {}

@@ -29,7 +29,7 @@ export function SignIn() {
       await signIn(email.trim(), password, needsCode ? code : undefined)
     } catch (error) {
       if (reasonOf(error) === 'code_required') return setNeedsCode(true)
-      // Codes change, so the same one is never right later.
+      // A wrong code is never correct later, so the person has to type another one.
       if (reasonOf(error) === 'wrong_code') setCode('')
       throw error
     }

@@ -1,4 +1,4 @@
-/** The paths that API keys can call, as the log of requests names them. Not from the contract, whose schemas would be loaded with the page. */
+/** The paths that API keys can call. Not imported from the contract, because that would also load its schemas. */
 export const API_ROUTES = [
   '/v1/api-key',
   '/v1/events',

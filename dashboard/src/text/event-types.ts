@@ -33,7 +33,7 @@ export const EVENT_GROUPS = (Object.keys(GROUP_NAMES) as EventGroup[]).map((filt
 
 export const describeTypes = ({ types }: Pick<Webhook, 'types'>): string => types?.join(', ') ?? 'All events'
 
-/** With or without a filter; a group replaces its types, because it includes them. */
+/** Adds or removes a filter. A group replaces its types, because it includes them. */
 export function withFilter(filters: EventFilter[], filter: EventFilter, isWanted: boolean): EventFilter[] {
   const others = filters.filter((one) => one !== filter && !(filter.endsWith('.*') && one.startsWith(filter.slice(0, -1))))
   return isWanted ? [...others, filter] : others

@@ -19,7 +19,7 @@ export const counted = (count: number, one: string, many: string): string => `${
 /** In the unit that the person chose. */
 export const sats = (amount: number): string => (currentUnit() === 'btc' ? btc(amount, 8) : `${grouped(amount)}${THIN_SPACE}sat`)
 
-/** Remainder and difference of safe integers are exact, and so is a division without a remainder. */
+/** No digit is lost: remainders and differences of safe integers are exact, and so is a division without a remainder. */
 function btc(amount: number, decimals: 8 | 11): string {
   const size = Math.trunc(Math.abs(amount))
   const rest = size % 10 ** decimals
@@ -83,12 +83,12 @@ const dayFormat = new Intl.DateTimeFormat(ENGLISH, { weekday: 'short', day: 'num
 export const bucketName = (at: number, unit: 'hour' | 'day'): string =>
   unit === 'hour' ? `${weekdayFormat.format(at * 1000)} ${clockTime(at)}` : dayFormat.format(at * 1000).replace(',', '')
 
-/** Stays with days for up to four months: "about 3 months" would be off by up to two weeks. */
+/** Up to four months are shown in days: "about 3 months" would be wrong by up to two weeks. */
 const leastOf = ([unit, length]: (typeof UNITS)[number]): number =>
   unit === 'year' ? 2 * length : unit === 'month' ? 4 * length : length
 const unitOf = (seconds: number) => UNITS.find((unit) => seconds >= leastOf(unit))
 
-/** Half a year is too much to leave out. */
+/** Years are rounded, because half a year is too much to leave out. */
 const roundsFrom = ([unit, length]: (typeof UNITS)[number]): number => (unit === 'year' ? length / 2 : 0)
 
 /** "about 11 days". */
@@ -114,7 +114,7 @@ export function countdown(seconds: number): string {
   return `${Math.floor(left / 60)}:${(left % 60).toString().padStart(2, '0')}`
 }
 
-/** "0 %" and "100 %" are none and all. Small shares have a decimal, because they are what a long list consists of. */
+/** "0 %" means none and "100 %" means all. Small shares have a decimal, because a long list consists of small shares. */
 export function percent(part: number, whole: number): string {
   if (whole === 0 || part === 0) return '0 %'
   if (part === whole) return '100 %'

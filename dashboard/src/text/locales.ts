@@ -1,6 +1,6 @@
 const OTHERWISE = 'en-GB'
 
-/** The languages that the browser asks for, for dates and times in digits. An unusable tag must not keep the page from starting. */
+/** The browser's languages, for dates and times in digits. An invalid language tag must not prevent the page from starting. */
 export function localesOf(wanted: readonly string[] | undefined): string[] {
   const usable = (wanted ?? []).filter((tag) => {
     try {

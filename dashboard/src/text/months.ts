@@ -13,7 +13,7 @@ const firstOf = (month: Month, months = 0): Date => {
 const twoDigits = (number: number): string => String(number).padStart(2, '0')
 const named = (date: Date): Month => `${date.getFullYear()}-${twoDigits(date.getMonth() + 1)}`
 
-/** The first second of the month, or of one that many months later. */
+/** The first second of the month that is `months` months later. */
 export const monthStart = (month: Month, months = 0): number => firstOf(month, months).getTime() / 1000
 
 /** The newest first, beginning with the current one. */

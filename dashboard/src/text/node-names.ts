@@ -2,7 +2,7 @@ type Named = { id: string; name: string }
 
 const LAST_OF_ID = 5
 
-/** A distinct name for each: those with the same name also get the end of their id. */
+/** A distinct name for each item: items with the same name also get the end of their id. */
 export function distinctNames(list: Named[]): Map<string, string> {
   const counts = new Map<string, number>()
   for (const { name } of list) counts.set(name, (counts.get(name) ?? 0) + 1)

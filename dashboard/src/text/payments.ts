@@ -32,7 +32,7 @@ export function gotNothingAt({
   releases,
 }: Pick<GatewayPayment, 'status' | 'settledAt' | 'delivery' | 'heldUntil' | 'releases'>): number | null {
   if (settledAt === null || delivery !== 'none') return null
-  // A payment that was only validated is delivered by a server that does not tell the gateway.
+  // If a payment was only validated, its server probably delivers without telling the gateway.
   const hasFailed = heldUntil !== null || releases > 0
   return status === 'paid' && !hasFailed ? null : settledAt + PATIENCE_SECONDS
 }

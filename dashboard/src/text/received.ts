@@ -33,10 +33,10 @@ function pointsAt(starts: number[], { quarterHours }: Pick<Received, 'quarterHou
 }
 
 /**
- * The sum of the previous period, up to the same time of day: comparing a day that has just begun with a whole one would always look like
- * a loss. That time lies within a quarter hour, so the sum is only known to lie between two numbers. Of these, the one nearest to the
- * present total is returned, so that neither "more" nor "less" is ever false. Undefined if nothing could be received `since` the beginning
- * of that period: a part is not compared with a whole.
+ * The sum of the previous period, up to the same time of day: compared with a whole day, a day that has just begun would always
+ * look like a loss. Amounts are known per quarter hour, so this sum lies between `least` and `most`. The value in this range that
+ * is nearest to `total` is returned, so that neither "more" nor "less" is ever false. Undefined if the previous period began
+ * before `since`, because it is then incomplete.
  */
 export function totalBefore({ now, quarterHours }: Received, span: Span, total: number, since: number): number | undefined {
   const from = earlier(startsOf(now, span)[0] ?? now, span)
@@ -58,7 +58,7 @@ export function totalOfMonthBefore(received: Received, month: Month, since: numb
   return totalOf(quarterHours.filter(({ at }) => at >= from && at < to))
 }
 
-/** The same time of day, that many days of the calendar before. */
+/** 24 hours earlier or, for longer spans, the same time of day that many calendar days earlier. */
 function earlier(at: number, span: Span): number {
   if (span === 'day') return at - HOURS * HOUR_SECONDS
   const date = new Date(at * 1000)

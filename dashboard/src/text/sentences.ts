@@ -22,7 +22,7 @@ const SENTENCES: Record<string, string> = {
   'link.created': 'A sign-in link was created',
   'node.created': 'Node % was created',
   'node.renamed': 'Node % was renamed',
-  // Logged when they are requested. They may still fail, and an update of a stopped node waits for its next start.
+  // These are logged when an operation is requested. It may still fail, and an update of a stopped node waits for its next start.
   'node.start': 'Node % was asked to start',
   'node.stop': 'Node % was asked to stop',
   'node.restart': 'Node % was asked to restart',
@@ -86,7 +86,7 @@ export function actorOf(actor: string, me: string | null, keys: { id: string; na
   return actor
 }
 
-/** What was done by one is only part of the log, so what was left out of it is not "0 received". */
+/** A log filtered by person or key is incomplete, so a count of zero is left out: "0 received" might be false. */
 export function foldCounts(
   { received, validated }: Pick<NonNullable<ActivityEntry['fold']>, 'received' | 'validated'>,
   { actor, keyId }: ActivityFilter,

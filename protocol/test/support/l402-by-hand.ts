@@ -43,7 +43,7 @@ export const B = {
   paymentHash: hex(vectors.keys.paymentB.paymentHash),
   tokenId: hex(vectors.keys.paymentB.tokenId),
 }
-/** The worked example, issued one day earlier. */
+/** The expiry of the worked example, one day after it was issued. */
 export const END = 1_800_086_400
 export const FRESH = ['services=boltyard:0', `boltyard_valid_until=${END}`, 'payment_id=pay_example_1']
 

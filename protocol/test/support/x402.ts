@@ -74,7 +74,7 @@ export function invoiceWith(made: Made = {}): string {
   return sign(unsigned, key).paymentRequest ?? ''
 }
 
-/** The example's fields with others in front of them. Its signature is no longer right, but it is decoded first. */
+/** The example's invoice with other fields in front of its own. The signature is no longer valid, but decoding comes first. */
 export function withFields(fields: number[], invoice = SPEC_INVOICE): string {
   const { prefix, words } = bech32.decode(invoice as `${string}1${string}`, false)
   return bech32.encode(prefix, [...words.slice(0, 7), ...fields, ...words.slice(7)], false)

@@ -41,7 +41,7 @@ export function expiryOf(expirySeconds: bigint | undefined): number | undefined 
   return Number(expirySeconds)
 }
 
-/** phoenixd does not limit the texts stored with an invoice, but many sandbox nodes share a disk. */
+/** phoenixd limits only the description of an invoice. The sandbox limits all its texts, because many nodes share a disk. */
 export function keptText(parameters: Parameters, name: string, maxLength: number): string | undefined {
   const text = parameters.optional(name)
   if (text !== undefined && text.length > maxLength)

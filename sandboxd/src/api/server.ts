@@ -23,7 +23,7 @@ const CHALLENGE = 'Basic realm="Ktor Server", charset=UTF-8'
 const PING_MS = 10_000
 /** Node adds a second to this, so idle connections are closed after 45 s. */
 const IDLE_MS = 44_000
-/** The limit for the request line and for each header. All of them together may exceed Node's default limit, so that is raised. */
+/** The limit for the request line and for each header. Node's lower limit for their sum is raised. */
 const MAX_LINE = 8_192
 const MAX_HEADERS_BYTES = 64 * 1024
 const WEBSOCKET_PATH = '/websocket'

@@ -22,7 +22,7 @@ export class Faults {
     this.wake()
   }
 
-  /** Must be called when something changes that a condition passed to `until` depends on. */
+  /** Must be called after a change of anything that a condition passed to `until` reads. */
   wake(): void {
     this.#changed.dispatchEvent(new Event('change'))
   }

@@ -19,14 +19,15 @@ export type ReceivedRecord = {
   paymentId: string
   /** The amount the payer's node sent. */
   amountMsat: number
-  /** The part that paid for liquidity, and the part that became fee credit. */
+  /** The whole fee for liquidity. `feeCreditUsedMsat` of it was paid from fee credit, the rest from the amount. */
   liquidityFeeMsat: number
+  /** The part of the amount that became fee credit. */
   toFeeCreditMsat: number
   feeCreditUsedMsat: number
   capacitySat: number | null
   atMs: number
 }
-/** This payment id was refused while its payer was unsure whether it had arrived, so it can never be accepted later. */
+/** This payment was refused, but an earlier copy of the same delivery may still arrive. It must be refused, too. */
 export type RefusedRecord = { t: 'refused'; paymentId: string }
 export type FundedRecord = { t: 'funded'; fundId: string; amountMsat: number; capacitySat: number }
 export type SendingRecord = {

@@ -58,7 +58,7 @@ export class LightningNode {
   readonly #stop = new AbortController()
   /** Payments whose pending record is being written to disk. They already reserve their hash and their money. */
   readonly #starting = new Map<string, number>()
-  /** Received amounts that are being written to disk, so that concurrent ones are counted together. */
+  /** The sum of received amounts that are being written to disk. Without it, concurrent payments could together exceed a limit. */
   #arrivingMsat = 0
 
   constructor(deps: NodeDeps) {

@@ -170,7 +170,6 @@ describe('paths and headers', () => {
     const text = await raw(node.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n${AUTHORIZATION}\r\n${extra}Connection: close\r\n\r\n`)
     return { status: statusOf(text), body: text.slice(text.indexOf('\r\n\r\n') + 4) }
   }
-  /** Cuts off the chunk sizes around the JSON. */
   const jsonOf = (body: string): any => JSON.parse(body.slice(body.indexOf('{'), body.lastIndexOf('}') + 1))
 
   const named = (texts: string[]): { name: string; text: string }[] =>
@@ -208,7 +207,7 @@ describe('paths and headers', () => {
     },
   )
 
-  // Whether these match the endpoint is not specified, but they must not cause a server error.
+  // Whether these targets match the endpoint is not specified, but they must not cause a server error.
   test.each(['//getinfo', '///getinfo', '/./getinfo', '/%2e%2e/getinfo', '/%67etinfo', 'http://elsewhere/getinfo', '/getinfo#x'])(
     '%s is either getinfo or not an endpoint',
     async (path) => {

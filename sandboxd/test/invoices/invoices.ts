@@ -63,7 +63,7 @@ export function readIndependently(serialized: string): Reading {
     expirySeconds: section('expiry'),
     minFinalCltvExpiry: section('min_final_cltv_expiry'),
     hops: other.route_hints,
-    // This decoder drops a leading byte order mark.
+    // light-bolt11-decoder drops a leading byte order mark.
   }).toEqual({ ...reading, description: reading.description?.replace(/^\uFEFF/, '') })
   const featureWords = [...other.sections.find((found: any) => found.name === 'feature_bits').letters.slice(3)]
   const features = featureWords

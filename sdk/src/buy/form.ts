@@ -1,7 +1,7 @@
 import { utf8Of } from '../../../protocol/src/bytes.ts'
 import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
 
-/** The header as `fetch` writes it. A boundary with fewer than 24 characters could occur in a value. */
+/** The Content-Type of a form as `fetch` writes it. A boundary with fewer than 24 characters could occur in a value. */
 const TYPE = /^(multipart\/form-data; *boundary=("?))([\w'()+,./:=?-]{24,70})\2$/i
 
 /**

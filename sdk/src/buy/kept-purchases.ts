@@ -8,13 +8,13 @@ const PREFIX = 'purchase.'
 const DAY_MS = 86_400_000
 /** How long a purchase is kept after its delivery. */
 const KEPT_MS = 30 * DAY_MS
-/** A call waits for the pruning, so it is short. */
+/** Few, because each call waits until it has checked this many purchases. */
 const PRUNED_PER_CALL = 10
 
 /** The purchases in a store, by the key of their request. */
 export class KeptPurchases {
   readonly #store: PurchaseStore
-  /** What the store failed to write. */
+  /** Purchases that the store failed to write. */
   readonly #unsaved = new Map<string, Purchase>()
   /** The keys that this day's pruning has not looked at yet. */
   #unpruned: string[] = []
@@ -52,8 +52,8 @@ export class KeptPurchases {
   }
 
   /**
-   * Saves a purchase that was paid. If the lock was lost and another purchase has taken its place, it is saved under its payment
-   * hash. Never throws: if it cannot be written, it is kept in memory, because it must still be delivered.
+   * Saves a purchase that was paid. If the lock was lost and another purchase is now stored under the key, saves this one under
+   * its payment hash. Never throws: a purchase that cannot be written is kept in memory, because it must still be delivered.
    */
   async save(key: string, purchase: Purchase): Promise<void> {
     const { paymentHash } = purchase
@@ -61,14 +61,17 @@ export class KeptPurchases {
     if (!isSaved) await this.#saveIf(paymentHash, purchase, (current) => current?.state !== 'delivered')
   }
 
-  /** Saves the purchase only if no other has taken its place: when a response ends, the lock is no longer held. */
+  /**
+   * Updates a purchase under its key or, if `save` stored it there, under its payment hash. Never replaces another purchase,
+   * which may have been stored since, because the lock is no longer held when a response ends.
+   */
   async advance(key: string, next: Purchase): Promise<void> {
     const isThis = (current: Purchase | undefined): boolean =>
       current?.paymentHash === next.paymentHash && current.state !== 'delivered'
     if (!(await this.#saveIf(key, next, isThis))) await this.#saveIf(next.paymentHash, next, isThis)
   }
 
-  /** False if another purchase has taken its place. */
+  /** False if `isReplaced` does not allow replacing what is stored under the key. */
   async #saveIf(key: string, next: Purchase, isReplaced: (current: Purchase | undefined) => boolean): Promise<boolean> {
     const mayReplace = async (): Promise<void> => {
       if (!isReplaced(await this.read(key))) throw new OtherPurchase()

@@ -4,7 +4,7 @@ import { readX402Offers } from '../../../protocol/src/x402-offers.ts'
 import type { BuyerCrypto } from './crypto/crypto.ts'
 import { PurchaseError } from './errors.ts'
 
-/** An offer, and the header of the 402 that it was read from, which is enough to read it again. */
+/** An offer, and the 402's header that contained it (`challenge`), which is enough to read the offer again. */
 export type FoundOffer = Offer & { challenge: string }
 
 /** The offers that can be paid: first those of WWW-Authenticate in the server's order, then those of x402. */
@@ -38,8 +38,8 @@ export function offersIn(
 type KeptOffer = { challenge: string; invoice: string; header: CredentialHeader; protocol?: Offer['protocol'] | undefined }
 
 /**
- * The offer of a kept purchase. It was checked before it was kept. Its expiry is not checked again, because it may be paid already. Undefined
- * if the challenge does not contain it.
+ * The offer of a kept purchase. Its expiry was checked before the purchase was kept and is not checked again, because the invoice
+ * may have been paid since. Undefined if the challenge does not contain the offer.
  */
 export function keptOffer(crypto: BuyerCrypto, kept: KeptOffer): Offer | undefined {
   // No comparison with NaN holds, so the invoice is neither expired nor from the future.
@@ -50,14 +50,14 @@ export function keptOffer(crypto: BuyerCrypto, kept: KeptOffer): Offer | undefin
 export const isStillOffered = (crypto: BuyerCrypto, kept: KeptOffer, request: HttpCall): boolean =>
   offerAt(crypto, kept, { nowSeconds: Date.now() / 1000, request }) !== undefined
 
-/** Several offers may share an invoice. */
+/** Compares the header and the protocol too, because several offers may share an invoice. */
 function offerAt(
   crypto: BuyerCrypto,
   { challenge, invoice, header, protocol }: KeptOffer,
   { nowSeconds, request }: { nowSeconds: number; request?: HttpCall },
 ): Offer | undefined {
   return [
-    // With NaN, `readOffers` would reject every challenge with `expires`.
+    // With NaN, `readOffers` would reject every challenge that has the parameter `expires`.
     readOffers(challenge, Number.isNaN(nowSeconds) ? 0 : nowSeconds, { obeysHeader: true }),
     readX402Offers(crypto, challenge, request, { nowSeconds, ...crypto }),
   ]

@@ -7,7 +7,9 @@ import type { RepeatableRequest } from './request.ts'
 /** A request whose credential is presented. With `isOnce`, its purchase is not made again after its delivery. */
 export type Presentation = { key: string; request: RepeatableRequest; isOnce: boolean }
 
-/** For MPP and x402. Only the paywall sends a receipt, so the response does not come from a proxy in front of it. */
+/**
+ * For MPP and x402. Only the paywall sends a receipt: a response that has one does not come from a proxy in front of the paywall.
+ */
 export const hasReceipt = ({ headers }: Response): boolean => headers.has('payment-receipt') || headers.has('payment-response')
 
 const bought = new WeakMap<Response, PurchaseInfo>()
@@ -29,8 +31,8 @@ export class Presenting {
   }
 
   /**
-   * Presents the L402 credential of a delivered purchase, because many can be used until they expire. If there is none, sends the
-   * request without one.
+   * Presents the L402 credential of a delivered purchase, because many sellers accept such a credential until it expires. If
+   * there is no such credential, sends the request without one.
    */
   async withoutPaying(request: RepeatableRequest, delivered: Purchase | undefined): Promise<Response> {
     const proof = delivered?.protocol === 'l402' && !request.has(delivered.header) ? credentialOf(delivered) : undefined
@@ -44,7 +46,7 @@ export class Presenting {
     const response = await request.send(proof)
     const isChallenge = response.headers.has('www-authenticate') || response.headers.has('payment-required')
     if (response.status === 402 && isChallenge) return response
-    // Any other refusal is about the request, and would be the same for a new credential.
+    // An error other than 401 and 402, without a challenge, is about the request: a new credential would not change it.
     const isLapsed = [401, 402].includes(response.status) || (isChallenge && !response.ok)
     if (isLapsed) await response.body?.cancel()
     else if (response.ok) bought.set(response, infoOf(delivered))

@@ -21,8 +21,8 @@ type Visit = Presentation & { lock: Lock }
 
 /**
  * Fetch, pay, fetch again. A purchase is stored before the wallet is asked, and every later step depends only on what is stored,
- * so a call can continue after another process was killed. Only the holder of the purchase's lock changes it; only the end of a
- * response is recorded without the lock.
+ * so a call can continue after another process was killed. Only the holder of the purchase's lock changes it, with one exception:
+ * the end of a response is recorded without the lock.
  */
 export class Purchases {
   readonly #crypto: BuyerCrypto
@@ -66,7 +66,7 @@ export class Purchases {
     } finally {
       // A failure must not take the response from the caller, who may have paid for it.
       await lock.release().catch(() => undefined)
-      // Not in the background: a process that is suspended after its response must not delete anything when it goes on.
+      // Not in the background: a process that is suspended after its response must not delete anything when it resumes.
       await this.#kept.prune().catch(() => undefined)
     }
   }
@@ -114,7 +114,7 @@ export class Purchases {
       ...{ invoice, paymentHash, amountSat, createdAtMs: Date.now() },
     }
     await this.#kept.write(key, purchase, lock).catch(async (error) => {
-      // Another process has taken the lock, so this purchase was not stored and will not be paid.
+      // If another process has taken the lock, this purchase was not stored and will not be paid.
       if (!(await lock.isHeld())) await this.#budget.release(paymentHash)
       throw error
     })
@@ -178,7 +178,7 @@ export class Purchases {
     }
   }
 
-  /** The first offer that the limit and the request allow, judged by the invoice's own amount. */
+  /** The first offer whose invoice is within the limit, and whose header the request does not already have. */
   #chosen<O extends Offer>(request: RepeatableRequest, offers: [O, ...O[]]): O {
     const usable = offers.filter(({ header }) => !request.has(header))
     if (usable.length === 0)
@@ -222,8 +222,8 @@ export class Purchases {
   }
 
   /**
-   * Only for a purchase that was certainly not paid and can no longer be paid. It is deleted first: a budget entry without a
-   * purchase is harmless.
+   * Only for a purchase that was certainly not paid, and that the wallet will not pay later. The purchase is deleted first: a
+   * budget entry without a purchase is harmless.
    */
   async #drop(key: string, { paymentHash }: Purchase, lock: Lock): Promise<void> {
     await this.#kept.delete(key, lock)

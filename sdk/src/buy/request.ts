@@ -17,8 +17,8 @@ const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 8_000
 
 /**
- * `fetch` would add these headers. Their values must be known, because x402 may bind them. A browser sets its own
- * `accept-language` and `user-agent`.
+ * `fetch` would add these headers. Their values must be known, because an x402 payment may be bound to them. A browser sets its
+ * own `accept-language` and `user-agent`.
  */
 const DEFAULTS: Record<string, string> = {
   accept: '*/*',
@@ -229,7 +229,7 @@ function optionsOf({ cache, credentials }: Request): RequestInit {
   }
 }
 
-/** A Request follows its caller's signal only until it is garbage-collected itself. */
+/** Keeps a Request as long as its signal: once the Request is garbage-collected, its signal no longer follows the caller's. */
 const followers = new WeakMap<AbortSignal, Request>()
 
 /** The caller's own signal, not the signal of a copied Request. */

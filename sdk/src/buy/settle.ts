@@ -127,8 +127,8 @@ function proven(crypto: SettleOptions['crypto'], { noun }: Wallet, paymentHash: 
 }
 
 /**
- * The old invoice must also have expired by the seller's clock. Otherwise a request that is still waiting in the wallet could pay
- * it, and this call would pay a second invoice.
+ * The old invoice must also have expired by the seller's clock, which the timestamp of the new invoice shows. Otherwise a request
+ * that is still waiting in the wallet could pay the old invoice, and this call would pay the new one.
  */
 export const mayReplace = (old: Payable['invoice'], { invoice }: Payable): boolean =>
   invoice.timestampSeconds > invoiceExpiresAtSeconds(old)

@@ -16,8 +16,8 @@ export type DiscoveryDocuments = {
 }
 
 /**
- * Created once: nothing in the documents depends on a request. Without `routeFor`, a request gets the route with the same path, or else the
- * first that covers it.
+ * Created once: nothing in the documents depends on a request. `routeFor` finds the route for an operation of the seller's own
+ * OpenAPI document. By default, that is the route with the same path, or else the first that covers it.
  */
 export function documentsOf(service: Service, routes: readonly PricedRoute[], routeFor?: RouteFor): DiscoveryDocuments {
   checkService(service)

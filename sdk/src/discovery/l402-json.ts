@@ -9,7 +9,7 @@ export function l402JsonOf(service: Service, routes: readonly PricedRoute[]): ob
   const resources = routes.flatMap(({ method, path, amountSat, isFree, protocols }) => {
     const template = templateOf(path)
     if (isFree || method === '*' || !template || !protocols.includes('l402')) return []
-    // A price that varies is in the 402 only.
+    // A price that varies is only in the 402.
     const pricing =
       amountSat === null ? { model: 'dynamic', price_msat: null } : { model: 'fixed', price_msat: amountSat * MSAT_PER_SAT }
     return [{ path: base + template.path.replace(/\{(\w+)\}/g, ':$1'), method, pricing }]

@@ -4,12 +4,13 @@ import { covers, shapeOf, templateOf } from './path.ts'
 import { namesOf, type PricedRoute, priceOf } from './routes.ts'
 import { addressOf, LLMS, type Service } from './service.ts'
 
-/** The route that serves an operation of the seller's own document: `get`, `/articles/{id}`. */
+/** The route that serves an operation of the seller's own document. An operation is, for example, `get` and `/articles/{id}`. */
 export type RouteFor = (method: string, path: string) => PricedRoute | undefined
 
 /**
- * `/openapi.json`: the seller's own document, if there is one, with prices. Throws if it contradicts them. Only what MPP clients can pay
- * is in `x-payment-info`, because they take it for an MPP offer; other operations only declare the response 402.
+ * `/openapi.json`: the seller's own document, if there is one, with prices. Throws if the document contradicts the prices. Only
+ * operations that MPP clients can pay have `x-payment-info`, because these clients take it for an MPP offer; other paid
+ * operations only declare the response 402.
  */
 export function openapiOf(
   service: Service,

@@ -9,7 +9,7 @@ export type Offer = { intent: string; method: string; amount: string | null; cur
 /** OpenAPI has no other methods. */
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
 
-/** A copy of the seller's document, or one without operations. */
+/** A copy of the seller's document or, if there is none, a new document without operations. */
 export function ownDocument(service: Service, routes: readonly PricedRoute[]): Json {
   const { openapi, title, version = '1.0.0', description } = service
   const info = { title, version, ...(description === undefined ? {} : { description }) }
@@ -43,7 +43,7 @@ export function serverPathOf(service: Service): string {
   return `${path}/`.startsWith(`${removed}/`) ? path.slice(removed.length) : path
 }
 
-/** The path of a route in openapi.json, or undefined if it cannot be there. */
+/** The path of a route in openapi.json. Undefined if OpenAPI cannot express the route, or `serverPath` does not contain it. */
 export function listedPathOf({ method, path }: PricedRoute, serverPath: string): string | undefined {
   const template = templateOf(path)?.path
   const isListed = template?.startsWith(`${serverPath}/`) && METHODS.includes(method.toLowerCase())
@@ -69,7 +69,7 @@ const hasServers = ({ servers }: Json): boolean => Array.isArray(servers) && ser
  */
 export function checkedOffers(name: string, info: unknown, offer: Offer | undefined, paid: PricedRoute | undefined): Json[] {
   if (info === undefined) return []
-  // Early versions had one offer in place of the list.
+  // Early versions of the format had one offer in place of the list.
   const offers = isObject(info) ? (Array.isArray(info.offers) ? info.offers.filter(isObject) : [info]) : []
   const isLightning = ({ method, intent = 'charge' }: Json): boolean => method === 'lightning' && intent === 'charge'
   for (const { amount, currency = 'sat' } of offers.filter(isLightning)) {

@@ -37,7 +37,7 @@ export function checkService({ title, publicUrl, categories = [], docs = {} }: S
 export const basePathOf = ({ publicUrl }: Service): string =>
   publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/+$/, '')
 
-/** A URL if the seller has configured one. Never taken from a request, because anyone can choose its Host. */
+/** A full URL if the seller has set `publicUrl`. Never taken from a request, because the client chooses the Host header. */
 export const addressOf = ({ publicUrl }: Service, path: string): string =>
   publicUrl === undefined ? path : `${publicUrl.replace(/\/+$/, '')}${path}`
 

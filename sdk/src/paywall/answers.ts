@@ -15,7 +15,7 @@ export const MALFORMED: Refusal = {
   problem: `${PROBLEMS}malformed-credential`,
   detail: 'The credential is malformed.',
 }
-/** The same, as x402 names it. */
+/** The same as `MALFORMED`, in the terms of x402. */
 export const INVALID_PAYLOAD: Refusal = {
   code: 'malformed_credential',
   problem: `${PROBLEMS}invalid-payload`,

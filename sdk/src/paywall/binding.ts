@@ -19,8 +19,8 @@ export type BodyLimits = {
 }
 
 /**
- * `too_large`, `too_slow`: the body is. `consumed`: the shop has already parsed the body. `busy`: too many bodies are in memory.
- * `no_url`: the host is unknown. `unusable`: x402 cannot bind such a request.
+ * `too_large`, `too_slow`: the body is too large, or takes too long. `consumed`: the shop has already parsed the body. `busy`:
+ * too many bodies are in memory. `no_url`: the host is unknown. `unusable`: x402 cannot bind such a request.
  */
 export type Unbound = 'too_large' | 'consumed' | 'busy' | 'too_slow' | 'no_url' | 'unusable'
 export type Bound = X402Params | { unbound: Unbound }

@@ -5,9 +5,9 @@ export type PaywallEvent = { amountSat: number; resource: string; description: s
   | { type: 'challenged'; paymentIds: string[] }
   /** `paymentIds` is empty if the customer was told not to pay again. */
   | { type: 'refused'; code: string; presented: string | undefined; paymentIds: string[] }
-  /** The response was completed. */
+  /** The response counts as delivered. */
   | { type: 'delivered'; paymentId: string; protocol: Protocol }
-  /** The response was not completed; the customer can send the same credential again. */
+  /** The response was an error or was not completed; the customer can send the same credential again. */
   | { type: 'undelivered'; paymentId: string; protocol: Protocol; reason: string }
   /** One client address has too many unpaid visits open. */
   | { type: 'limited'; clientAddress: string }

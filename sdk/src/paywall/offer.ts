@@ -24,8 +24,8 @@ export function protocolsOf({
 }
 
 /**
- * What to offer to a client that may list the payment methods it accepts. Only MPP clients send that header, and they expect
- * their own scheme first. If nothing matches, everything is offered.
+ * What to offer to a client that may list the payment methods it accepts in Accept-Payment. Only MPP clients send this header,
+ * and they expect their own scheme first. If nothing matches, everything is offered.
  */
 export function negotiated(protocols: readonly Protocol[], acceptPayment: string | null | undefined): readonly Protocol[] {
   return protocols.includes('mpp') && acceptsPayment(acceptPayment, 'lightning', 'charge') ? ['mpp'] : protocols

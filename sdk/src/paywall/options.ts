@@ -6,7 +6,7 @@ import { type Offer, protocolsOf } from './offer.ts'
 
 export const MAX_BODY_BYTES = 1_048_576
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]{1,64}$/
-/** Differ between a request and its paid repetition. */
+/** A payment cannot be bound to these headers, because they differ between a request and its paid repetition. */
 const PAYMENT_FIELDS = ['payment-signature', 'payment-authorization']
 
 /** A constant, or a function of the request. */
@@ -25,7 +25,7 @@ export type PaywallOptions<R> = {
   resource?: PerRequest<R, string> | undefined
   /** The text customers see. Default: `<METHOD> <route pattern>`. */
   description?: PerRequest<R, string> | undefined
-  /** How far the paid price may be below the current price, from 0 to 1. Default: 0.1, or 0 if you set `resource`. */
+  /** By what fraction the paid price may be below the current price, less than 1. Default: 0.1, or 0 if you set `resource`. */
   priceTolerance?: number | undefined
   /** Which protocols to offer, any of `mpp`, `l402` and `x402`. Default: `['mpp']`. */
   protocols?: readonly Protocol[] | undefined

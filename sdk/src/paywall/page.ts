@@ -25,7 +25,7 @@ export function asPage(
   payments: readonly CreatedPayment[],
   { accept, requiresAuth }: { accept: string; requiresAuth: boolean },
 ): Answer {
-  // In Authorization, it would replace the credential that the seller requires.
+  // A payment credential in Authorization would replace the credential that the seller requires there.
   const offer = payments.map(offerOf).find((one) => one !== undefined && !(requiresAuth && one.header === 'Authorization'))
   if (!offer) return answer
   const headers = {

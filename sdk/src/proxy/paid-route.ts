@@ -85,7 +85,7 @@ export class PaidRoute {
     return this.#gate.settled()
   }
 
-  /** Synchronously, for a credential that was accepted a moment ago. */
+  /** Passes a reusable credential that was accepted recently, without a promise. */
   recall(incoming: Incoming): Passed | undefined {
     return this.#passed(incoming, this.#gate.recall(this.#visitOf(incoming, undefined)))
   }
@@ -178,7 +178,7 @@ export class PaidRoute {
   }
 }
 
-/** For x402, with the URL as the client wrote it. */
+/** Binds an x402 payment to the request, with the URL as the client wrote it. */
 function bindIncoming({ request, client, askForBody }: Incoming, options: BindOptions): ReturnType<typeof bindRequest> {
   const read = request as NodeRequest
   return bindRequest(

@@ -14,7 +14,7 @@ export type VerifyOptions = {
 }
 
 /**
- * The request is not a webhook of this account. `code` is `missing_header`, `invalid_timestamp`, `timestamp_too_old`,
+ * The request cannot be accepted as a webhook. `code` is `missing_header`, `invalid_timestamp`, `timestamp_too_old`,
  * `timestamp_too_new`, `invalid_signature` or `invalid_body`.
  */
 export class WebhookVerificationError extends BoltyardError {

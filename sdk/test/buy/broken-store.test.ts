@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { memoryStore, type PurchaseStore } from '../../src/buy/index.ts'
 import { outcomeOf, Seller } from './seller.ts'
 
-/** A store that fails, for example because the disk is full, does not cost what was bought. */
+/** If the store fails, for example because the disk is full, the customer still gets what was bought. */
 
 let seller: Seller
 let store: PurchaseStore

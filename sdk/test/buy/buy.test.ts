@@ -100,7 +100,7 @@ describe('a credential stays with its server', () => {
     const other = await WeatherShop.open()
     await other.renew()
     const [here, there] = [shop.url(`/away?to=${encodeURIComponent(other.url('/mpp'))}`), other]
-    // Sandbox nodes of another service cannot be reached, so the price limit stops this purchase before it is paid.
+    // The wallet's node cannot pay the sandbox nodes of another service, so the price limit stops this purchase before that.
     const error = await caught(newBuyer({ maxSatPerRequest: 1 }).fetch(here, { headers: { 'x-secret': 'mine' } }))
     expect(error).toMatchObject({ code: 'too_expensive' })
     expect(there.visits.map(({ headers }) => headers['x-secret'])).toEqual([undefined])
@@ -146,7 +146,7 @@ describe('limits', () => {
     const { earned } = await shop.moved()
     expect(earned / PRICE).toBe(8 - refused.length)
     expect(earned).toBeLessThanOrEqual(3 * PRICE)
-    // Concurrent purchases may refuse each other, but the rest of the budget can be spent.
+    // Concurrent purchases may make each other fail, but the rest of the budget can be spent later.
     for (let more = earned / PRICE; more < 3; more++)
       expect((await buyers[0]?.fetch(shop.url('/mpp'), { purchaseKey: `more ${more}` }))?.status).toBe(200)
     expect(
@@ -190,7 +190,7 @@ describe('one request is paid once', () => {
   test('calls with different purchase keys each buy', async () => {
     const calls = ['a', 'b', 'c'].map((purchaseKey) => textOf(pay.fetch(shop.url('/mpp'), { purchaseKey })))
     expect(await Promise.all(calls)).toEqual(Array(3).fill(GOODS))
-    // And never again: what was delivered is not paid a second time under the same key.
+    // What was delivered is not paid a second time under the same key.
     expect(await caught(pay.fetch(shop.url('/mpp'), { purchaseKey: 'a' }))).toMatchObject({
       code: 'credential_refused',
       outcome: 'paid',

@@ -1,8 +1,8 @@
 import { buyer, fileStore, type PurchaseStore } from '../../src/buy/index.ts'
 
 /**
- * Buys URL with the wallet in its environment, and reports the body or the error. Kills itself at the step DIE_AT, if given: every change of
- * the store and every request has a step before it and one after it. Reports how many steps there were.
+ * Buys the resource at URL with the wallet in WALLET. Reports the body or the error, and how many steps there were. Kills itself
+ * at the step DIE_AT, if given: every change of the store and every request has a step before it and one after it.
  */
 const { URL: url = '', DIRECTORY = '', WALLET = '', DIE_AT = '0' } = process.env
 let steps = 0

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { buyer, memoryStore, type PurchaseStore } from '../../src/buy/index.ts'
 import { outcomeOf, Seller } from './seller.ts'
 
-/** What the caller and the runtime decide about a call. */
+/** What depends on the caller and the runtime: aborts, redirects, the options of `fetch`, and the default store. */
 
 let seller: Seller
 beforeEach(async () => {
@@ -15,7 +15,7 @@ afterEach(() => {
 })
 
 describe('a caller who gives up', () => {
-  /** A store in which the caller gives up before this entry is written. */
+  /** A store in which the caller gives up right before the first entry for which `isAt` is true is written. */
   function givingUp(controller: AbortController, isAt: (name: string, text: string) => boolean): PurchaseStore {
     const inner = memoryStore()
     const before = <T>(name: string, text: string, act: () => Promise<T>): Promise<T> => {
@@ -59,7 +59,7 @@ describe('a caller who gives up', () => {
     const lookUp = async (): Promise<undefined> => undefined
     const pay = seller.buyer({ wallet: { pay: wallet, lookUp } })
     const given = from === 'init' ? pay.fetch(seller.url, { signal }) : pay.fetch(new Request(seller.url, { signal }))
-    // Without the signal, the buyer would ask the wallet for two minutes.
+    // Without the signal, the buyer would keep asking the wallet for two minutes.
     expect([await outcomeOf(given), asked]).toEqual(['Error: gave up', true])
   })
 })

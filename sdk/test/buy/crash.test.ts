@@ -77,7 +77,7 @@ describe('killed at any step', () => {
       if (next?.code !== undefined) refused++
       if (wasPresented && next?.code !== undefined) expect(next).toMatchObject({ code: 'credential_refused', outcome: 'paid' })
       else expect(next, `after step ${dieAt}`).toMatchObject({ status: 200, body: GOODS })
-      // After the last step, the response is known to be read, and the next process buys another one.
+      // After the last step, the response is known to be read, so the next process buys again.
       expect(await shop.moved(), `step ${dieAt}`).toEqual(dieAt === steps ? TWICE : ONCE)
     }
     expect(refused).toBeGreaterThan(0)
@@ -86,7 +86,7 @@ describe('killed at any step', () => {
 
 test('a process that is stopped, not killed, keeps its purchase: another one waits and pays nothing', async () => {
   const wire = await new Wire(shop.market.server.url).open()
-  // The payment waits on the wire until it is thawed.
+  // The wire, a proxy in front of the service, holds the payment until `thaw` is called.
   let thaw = (): void => undefined
   wire.ready = new Promise<void>((resolve) => {
     thaw = resolve
@@ -99,7 +99,7 @@ test('a process that is stopped, not killed, keeps its purchase: another one wai
   child.kill('SIGSTOP')
   const other = here('/l402', slow)
   await eventually(() => shop.visits.length === 2, 'the other one to ask the shop')
-  // The other buyer finds the lock of a process that is still there.
+  // The process that holds the lock still exists, so the other buyer has to wait.
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   expect([wire.seen.length, await shop.moved()]).toEqual([1, NOTHING])
   thaw()

@@ -10,10 +10,10 @@ import { nip04, nip44 } from '../../src/buy/crypto/nostr.ts'
 import { type Buyer, buyer, purchaseOf } from '../../src/buy/index.ts'
 import { GOODS, NOTHING, ONCE, PRICE, WeatherShop } from './shop.ts'
 
-/** A wallet behind Nostr Wallet Connect. Its cryptography is another library's, its relay is small, and its money is real play money. */
+/** A wallet behind Nostr Wallet Connect, with another library's cryptography, a minimal relay, and the sandbox's play money. */
 
 type Request = { method: string; params: Record<string, string> }
-/** `lost`: the wallet has paid, but its answer gets lost. `mute`: it never gets the request. */
+/** `lost`: the wallet pays, but its answer gets lost. `mute`: the wallet ignores every request. */
 type Mood = 'honest' | 'lost' | 'mute' | { code: string }
 
 class NwcService {

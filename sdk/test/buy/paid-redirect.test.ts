@@ -3,7 +3,7 @@ import { type Reply, Scripted } from '../../../cli/test/scripted.ts'
 import { memoryStore, type PurchaseStore, purchaseOf } from '../../src/buy/index.ts'
 import { outcomeOf, Seller } from './seller.ts'
 
-/** The response to a paid request is a redirect. Whether it comes from behind the paywall cannot be known. */
+/** The response to a paid request is a redirect. The buyer cannot know whether the seller or a server in front sent it. */
 
 let seller: Seller
 let other: Scripted

@@ -22,7 +22,7 @@ function mpp(invoice: string): string {
 const buy = (path: string, init = {}, more = {}): Promise<unknown> =>
   outcomeOf(seller.buyer({ store, ...more }).fetch(seller.url + path, init))
 const names = async (prefix: string): Promise<string[]> => (await store.list(prefix)).sort()
-/** Makes everything in the store older. The clock stays, because invoices expire. */
+/** Makes everything in the store older. The clock is not moved forward, because the invoices would then have expired. */
 async function later(days: number): Promise<void> {
   for (const name of await store.list('')) {
     if (name.startsWith('lock.')) continue
@@ -108,7 +108,7 @@ test('a purchase is not removed by a process that was suspended and has lost its
   const [name = ''] = await names('purchase.')
   const old = await store.get(name)
   let isSuspended = false
-  /** The process looks at the purchase under its lock. It continues after another one has assumed that it is dead and bought the same. */
+  /** Suspends the process while it holds the lock of the purchase. Another process assumes that it is dead, and buys the same. */
   const get: PurchaseStore['get'] = async (wanted) => {
     const [lock = ''] = wanted === name && !isSuspended ? await names(`lock.${name.slice('purchase.'.length)}.`) : []
     if (lock === '' || JSON.parse((await store.get(lock)) ?? '').isReleased) return store.get(wanted)
@@ -130,7 +130,7 @@ test('a call looks at ten purchases at most, and the next calls at the others', 
   await later(31)
   const pay = seller.buyer({ store })
   expect(await outcomeOf(pay.fetch(`${seller.url}/a`))).toBe('Sunny')
-  // Its own purchase may be one of the ten.
+  // The purchase that the call itself makes may be one of the ten.
   expect([3, 4]).toContain((await names('purchase.')).length)
   expect(await outcomeOf(pay.fetch(`${seller.url}/b`))).toBe('Sunny')
   expect(await names('purchase.')).toHaveLength(2)

@@ -46,7 +46,7 @@ export class Seller extends Scripted {
   }
 }
 
-/** The body, or the code and the outcome. */
+/** The body of the response, the code and outcome of a PurchaseError, or the name and message of another error. */
 export const outcomeOf = (response: Promise<Response>): Promise<unknown> =>
   response
     .then((one) => one.text())

@@ -47,7 +47,7 @@ beforeEach(() => {
 
 const phoenixd = (): WalletOptions => ({ url: node.url, password: 'secret' })
 const buyerWith = (wallet: WalletOptions): Buyer => buyer({ wallet, maxSatPerRequest: 1_000, maxSatPerDay: 10, store })
-/** The body, or the code and the outcome. */
+/** The body of the response, the code and outcome of a PurchaseError, or the name of another error. */
 const outcomeOf = (wallet: WalletOptions, init?: RequestInit): Promise<unknown> =>
   buyerWith(wallet)
     .fetch(shop.url, init)
@@ -119,7 +119,7 @@ describe('phoenixd', () => {
 })
 
 describe('an old invoice', () => {
-  /** A purchase that was being paid when its process was killed. */
+  /** Leaves a purchase whose outcome is unknown and whose invoice expired this long ago. */
   async function leave(secondsAgo: number): Promise<void> {
     await interrupt()
     const old = challengeOf(HASH, Math.floor(Date.now() / 1000) - 3_600 - secondsAgo)

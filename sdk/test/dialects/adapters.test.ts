@@ -140,7 +140,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
   ])('C69: a refused request with a long body, %s, does not block its connection', async (_what, bytes, status) => {
     const { port } = new URL(shop.url('/'))
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    /** A connection that the shop closes is as good as one that it keeps. */
+    /** Resolves with the status, or with the error code: the shop may also close the connection. */
     const ask = (method: string, path: string, body: Buffer[]): Promise<number | string | undefined> =>
       new Promise((resolve) => {
         const asked = request({ host: '127.0.0.1', port, method, path, agent }, (answer) => {

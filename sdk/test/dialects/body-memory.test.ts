@@ -144,7 +144,7 @@ test.each(READING.filter(([name]) => ['Express 5', 'Request → Response'].inclu
   async (_name, open) => {
     const shop = await open({ ...market.terms, protocols: ALL, maxBodyBytes: 32 * MIB })
     const [url, body] = [shop.url('/echo'), 'x'.repeat(7_000_000)]
-    // Each takes at least 7 MB.
+    // Each body takes at least 7 MB, so ten of them fit into 64 MiB only if each gives its memory back.
     for (let time = 0; time < 10; time++) {
       const credential = await buyX402(market, url, post(body))
       const answer = await presentX402(url, credential, post(body))
@@ -154,7 +154,7 @@ test.each(READING.filter(([name]) => ['Express 5', 'Request → Response'].inclu
 )
 
 describe('a handler that has the body', () => {
-  /** Presents a payment for a body of 1 MB, whose handler reads the body and then does this. Resolves when it runs. */
+  /** Presents a payment with a body of 1 MB, and calls `respond` in the handler. Resolves when the handler runs. */
   async function delivering(respond: (response: ServerResponse) => void) {
     const charge = paywall({ ...market.terms, protocols: ALL })
     const shop = newShop()

@@ -95,7 +95,7 @@ describe('a page for browsers', () => {
         qrCode(`LIGHTNING:${invoice.toUpperCase()}`)?.flat().filter(Boolean).length ?? 0,
       )
       expect(answer.headers.get('content-security-policy')).toBe("frame-ancestors 'none'")
-      // The page loads nothing.
+      // The page loads no other files.
       expect(page.match(/<(?:script|link|img|iframe)[^>]*(?:src|href)=/g)).toBeNull()
       expect((await present(url, await market.credentialFor(challenge))).status).toBe(200)
       for (const accept of ['*/*', 'application/json', 'text/htmlx'])

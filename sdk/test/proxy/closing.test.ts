@@ -30,7 +30,7 @@ test('C75: each connection has one listener for the responses that wait on it, h
   const before = socket?.listenerCount('close') ?? 0
   for (const [, response] of responses) {
     closeWithConnection(response)
-    // As if it were the turn of this response.
+    // Node emits this event when it is this response's turn on the connection.
     response.emit('socket', socket)
   }
   expect((socket?.listenerCount('close') ?? 0) - before).toBe(1)

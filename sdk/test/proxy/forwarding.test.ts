@@ -62,7 +62,7 @@ describe('routes', () => {
     expect([backend.last.method, backend.last.headers['x-payment-id']]).toEqual(['OPTIONS', undefined])
   })
 
-  /** Each would be the dear path for some upstream. */
+  /** Some upstream would take most of these for the paid path `/dear/1`. The others are malformed or not a path. */
   test.each([
     ...[
       '//dear/1',
@@ -453,7 +453,10 @@ describe('an upstream that fails', () => {
     odd.close()
   })
 
-  /** Answers the first request on each connection, and resets it at the second: an idle connection that is closed while it is used. */
+  /**
+   * Answers the first request on each connection, and resets the connection at the second one, as if it had closed the idle
+   * connection just before.
+   */
   async function resetting(): Promise<{ port: number; requests: string[] }> {
     const requests: string[] = []
     const server = createServer((socket) => {

@@ -106,7 +106,7 @@ export class Raw {
   }
 }
 
-/** The whole response to a request that is written as it is. */
+/** Writes the lines unchanged, and returns everything that arrives until the connection is closed. */
 export async function rawAnswer(port: number, ...lines: string[]): Promise<string> {
   const raw = new Raw(port).write(...lines)
   await raw.closed

@@ -16,8 +16,8 @@ import { gate, Market, present } from '../paywall-harness.ts'
 import { Backend, openProxy, Raw } from './harness.ts'
 
 /**
- * Customers who keep a delivery waiting until its hold is over. A claim that lapsed could be claimed again, as often as they like, and each
- * of the deliveries that wait would arrive in the end.
+ * Customers who keep a delivery waiting until its hold is over. If the claim then lapsed, they could claim the payment again and
+ * again, and every delivery that waits would arrive in the end.
  */
 
 /** A delivery is confirmed after three quarters of its hold, which leaves a busy machine ten seconds. */

@@ -260,7 +260,7 @@ test('C76: close waits for a response that the upstream finishes after its custo
   const closed = proxy.proxy.close().then(() => {
     isClosed = true
   })
-  // Without anything to wait for, closing takes a few turns of the event loop.
+  // If close had nothing to wait for, it would be done after a few turns of the event loop.
   await new Promise((resolve) => setTimeout(resolve, 300))
   expect(isClosed).toBe(false)
   finish()

@@ -95,7 +95,7 @@ describe('payments that are not used up', () => {
     ['is silent', () => undefined, 504],
   ]
   test.each(CASES)('C76: the upstream %s', async (_name, handler, status) => {
-    // Only the silent upstream must reach the limit, which also holds for the second request.
+    // Only the silent upstream should reach this limit, which is long enough for the second request to be answered.
     const { url } = await open({ timeouts: { firstByteMs: status === 504 ? 3_000 : 60_000 } })
     const credential = await market.buy(url('/things/1'))
     backend.handler = handler

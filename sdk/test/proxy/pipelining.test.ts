@@ -15,7 +15,7 @@ let market: Market
 let backend: Backend
 let proxy: OpenProxy
 const thrown: unknown[] = []
-/** Vitest's own listener would end the run without saying which test it was. */
+/** Removed during the tests: Vitest's own listener would end the run without saying which test failed. */
 const others = process.listeners('uncaughtException')
 const note = (error: unknown): void => void thrown.push(error)
 

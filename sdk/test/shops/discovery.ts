@@ -23,7 +23,7 @@ import * as next from '../../src/paywall/adapters/next.ts'
 import { paywall } from '../../src/paywall/adapters/request.ts'
 import { JOKE, newShop, opened, type ShopOptions } from './shop.ts'
 
-/** A shop that sells GET /joke and is found, in every framework, with the line of docs/paywall.md. The returned function makes its URLs. */
+/** Opens a shop that sells GET /joke and publishes its price, as in docs/guides/be-found.md. Returns a function for its URLs. */
 type Opening = (options: ShopOptions, service: Service) => Promise<(path: string) => string>
 
 const express4: typeof express5 = createRequire(import.meta.url)('express4')
@@ -108,7 +108,7 @@ const onElysia: Opening = async (options, service) => {
   return urls(listening(getRequestListener((request) => app.handle(request))))
 }
 
-/** As in `proxy.ts`: Next continues to the route if there is no response. */
+/** As in the file `proxy.ts` of a Next project: Next continues to the route if the function returns no response. */
 const onNext: Opening = async (options, service) => {
   const GET = next.paywall({ ...options, route: '/joke' }, () => new Response(JOKE))
   const proxy = next.discovery({ ...service, routes: { 'GET /joke': GET } })

@@ -20,9 +20,9 @@ export type Shop = {
 }
 export type ShopOptions = PaywallOptions<any>
 /**
- * GET /jokes/:id: a joke. /broken: the handler throws. /moved: a redirect. /public: the handler allows shared caches. /missing: 404. /slow: a response after
- * some work. /broken-off: half a response, some work, then the shop aborts it. /released, /delivered: the handler decides itself, and
- * responds with the opposite. POST /echo: the body.
+ * GET /jokes/:id: a joke. /broken: the handler throws. /moved: a redirect. /public: the handler allows shared caches.
+ * /missing: 404. /slow: a response after some work. /broken-off: half a response, some work, then the shop aborts it.
+ * /released, /delivered: the handler calls `release` or `deliver` itself, and its status says the opposite. POST /echo: the body.
  */
 export type Opening = (options: ShopOptions) => Promise<Shop>
 

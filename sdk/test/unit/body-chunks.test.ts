@@ -5,7 +5,7 @@ import { BodyMemory, MOST_BODY_BYTES } from '../../src/paywall/gate/body-memory.
 
 const MIB = 1_048_576
 
-/** Binds a body of this many chunks with one byte each, which ends only with `ends`. */
+/** Binds a body of this many chunks with one byte each. Without `ends`, the body never ends. */
 function bound(chunks: number, memory: BodyMemory, { ends = true, bodyTimeoutMs = 600_000 } = {}) {
   let sent = 0
   const body = new ReadableStream<Uint8Array>(
@@ -73,7 +73,7 @@ test('C79: a body that stops is too slow', async () => {
 describe('C79: a body that comes with 10 kB in a second, and stops after 100 s', () => {
   afterEach(() => void vi.useRealTimers())
 
-  /** With ten seconds of patience. */
+  /** After how many seconds the body is refused, with a timeout of ten seconds. */
   function tooSlowAfterSeconds(isProven: boolean): number | undefined {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const memory = new BodyMemory(MIB, isProven)

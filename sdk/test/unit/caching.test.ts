@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { keepPrivate } from '../../src/paywall/adapters/node-response.ts'
 import { privateResponse } from '../../src/paywall/adapters/request.ts'
 
-/** What shared caches read before `Cache-Control`. */
+/** Headers that have precedence over `Cache-Control` in shared caches. */
 const OWN = [
   ...['CDN-Cache-Control', 'Cloudflare-CDN-Cache-Control', 'Surrogate-Control', 'X-Accel-Expires', 'Edge-Control'],
   'X-LiteSpeed-Cache-Control',

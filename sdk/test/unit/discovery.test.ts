@@ -225,7 +225,7 @@ describe('C78: the seller’s own document', () => {
       responses: { 200: { description: 'A joke' }, 402: {} },
     })
     expect(document.paths['/articles/{articleId}'].post).toEqual({ responses })
-    // The operation uses the parameter of the path.
+    // The path already declares the parameter, so the added operation does not repeat it.
     expect(document.paths['/articles/{articleId}'].get).toMatchObject({ operationId: 'getArticlesArticleId' })
     expect(document.paths['/articles/{articleId}'].get).not.toHaveProperty('parameters')
     expect(document.paths['/health'].get).toEqual({ responses })
@@ -261,7 +261,7 @@ describe('C78: the seller’s own document', () => {
     const document = openapi([route({ path }), route({ path: '/elsewhere' })], { openapi: given, publicUrl })
     expect(document.servers).toEqual([server])
     expect(document.paths['/joke'].get).toHaveProperty('x-payment-info')
-    // A path outside of the server’s cannot be written.
+    // The document cannot express a path outside the server’s.
     expect('/elsewhere' in document.paths).toBe(path === '/joke')
     const llms = llmsTxtOf({ ...SERVICE, openapi: given, publicUrl }, [route({ path: '/elsewhere' })])
     expect(llms.includes('Not listed in openapi.json')).toBe(path !== '/joke')

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { memoryStore, type PurchaseStore } from '../../src/buy/index.ts'
 import { acquireLock, type Lock } from '../../src/buy/store/lock.ts'
 
-/** Of any number of calls, one holds the lock of a purchase, also after its entry was removed and its number is used again. */
+/** Only one call at a time holds the lock of a purchase, even after the lock's entry was removed and its number is used again. */
 
 let store: PurchaseStore
 beforeEach(() => {
@@ -10,7 +10,7 @@ beforeEach(() => {
 })
 
 const acquire = (through = store): Promise<Lock> => acquireLock(through, 'k', new AbortController().signal)
-/** Fails at once if the lock is held. */
+/** Does not wait if the lock is held. */
 const isFree = (): Promise<boolean> =>
   acquireLock(store, 'k', AbortSignal.abort()).then(
     () => true,

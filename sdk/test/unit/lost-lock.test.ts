@@ -25,7 +25,7 @@ async function record(): Promise<Record<string, unknown>> {
   return JSON.parse((await base.get(name)) ?? '{}')
 }
 
-/** The store of the suspended call: `meanwhile` happens during its first call of `method` for a name with this prefix. */
+/** The store of the suspended call. `meanwhile` happens during one call of `method` for this prefix, after `skip` such calls. */
 function suspendedAt(
   method: 'add' | 'list' | 'get' | 'set',
   prefix: string,

@@ -5,7 +5,7 @@ import { invoiceOf } from '../../../cli/test/invoices.ts'
 import type { paymentRequired } from '../../src/paywall/answers.ts'
 import { asPage } from '../../src/paywall/page.ts'
 
-/** The script of the page, in as much of a browser as it uses. On plain http, there is no `crypto.subtle`. */
+/** Runs the page's script with only the browser objects that it uses. As on plain http, there is no `crypto.subtle`. */
 
 type Listener = (event: { preventDefault(): void }) => void
 

@@ -22,8 +22,8 @@ const USAGE =
   'usage: adopt DIRECTORY [--account ACCOUNT_ID] --version VERSION [--name NAME] [--access-mode limited|full] [--start] [--newest]; for a released node, --version is optional, and so is --account if it comes back'
 
 /**
- * Makes a node of an existing wallet: a phoenixd's data directory, or what `release` has written. The directory is copied and cannot start a
- * daemon afterwards.
+ * Makes a node of an existing wallet: the data directory of a phoenixd, or what `release` has written. The directory is copied
+ * and cannot start a daemon afterwards.
  */
 export async function adopt(config: Config, args: string[]): Promise<void> {
   const { directory, options } = readArguments(args)

@@ -6,8 +6,8 @@ import { isId } from '../platform/ids.ts'
 import { StartFault } from '../platform/start-fault.ts'
 
 /**
- * A restored database may not know a node whose directory is still here, and whose daemon may still run. Its data is newer than that of any
- * copy. A directory whose wallet was moved has no seed any more.
+ * Throws if the directory of another node here has the same seed. A restored database may not know that node, whose daemon may
+ * still run and whose data is newer than any copy. A directory whose wallet was moved has no seed any more.
  */
 export function requireNoCopyHere(dataDir: string, wallet: WalletDirectory, own: string | undefined): void {
   const nodes = join(dataDir, 'nodes')

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { holdLock } from '../platform/linux.ts'
 import { StartFault } from '../platform/start-fault.ts'
 
-/** One wallet is adopted or released at a time on this machine. Refused before anything is changed. */
+/** One wallet is adopted or released at a time on this machine. A second command is refused before it changes anything. */
 export async function withMovingLock<T>(dataDir: string, work: () => Promise<T>): Promise<T> {
   const directory = join(dataDir, 'adopting')
   mkdirSync(directory, { recursive: true, mode: 0o700 })

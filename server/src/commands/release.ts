@@ -52,7 +52,7 @@ async function releaseTo(config: Config, sql: Database, home: WalletHome, nodeId
 }
 
 async function finish(config: Config, sql: Database, home: WalletHome, node: ReleasableNode, directory: string): Promise<void> {
-  // Read again: until it stopped, an update may have changed its version.
+  // Read again: before the node stopped, an update may have changed its version.
   const released = await stopped(config, sql, home, node)
   await requireReleasable(sql, home, released)
   await home.requireLock()
@@ -60,7 +60,7 @@ async function finish(config: Config, sql: Database, home: WalletHome, node: Rel
   await exported(sql, node.id, directory)
 }
 
-/** Everything that could refuse a release. */
+/** All checks of a release. They are repeated after the node has stopped. */
 async function requireReleasable(sql: Database, home: WalletHome, node: ReleasableNode): Promise<void> {
   if (node.isTreasury) throw new StartFault(78, `${node.id} receives the top-ups of this installation, so it cannot be released`)
   if (node.releasedAt === null && node.deletedAt !== null) throw new StartFault(78, `${node.id} is deleted; undelete it first`)

@@ -8,7 +8,7 @@ import { Problem } from '../problems.ts'
 import { type Database, openStore } from '../store/db.ts'
 import { isUpToDate } from '../store/migrate.ts'
 
-/** One may hold a lock while the others work. */
+/** One connection may hold a lock while the others work. */
 const MAX_CONNECTIONS = 3
 
 /** For commands that work beside the service, which starts and stops the nodes. */

@@ -10,11 +10,11 @@ export type WalletHome = {
   host: string
   /** What this installation can run, oldest first. */
   versions: string[]
-  /** One wallet is adopted or released at a time. Refused before anything is changed. */
+  /** One wallet is adopted or released at a time. A second command is refused before it changes anything. */
   withLock: <T>(work: () => Promise<T>) => Promise<T>
   /** Throws if the lock is lost. Called before each step that another move must not take at the same time. */
   requireLock: RequireLock
-  /** The version that last ran in the directory of a node of this installation. A restored database may not know that node. */
+  /** The version that ran last, if this is the directory of a node here. A restored database may not know that node. */
   versionThatRan: (wallet: WalletDirectory) => string | undefined
   /** The id that an interrupted adoption has chosen for the node of this wallet. Refuses another copy, which may be older. */
   findBegun: (wallet: WalletDirectory, isNewest: boolean) => Promise<string | undefined>
@@ -22,11 +22,11 @@ export type WalletHome = {
   requireOnlyCopy: (wallet: WalletDirectory, begun: string | undefined) => Promise<void>
   /** Records the id of the node, before the source is changed. */
   begin: (wallet: WalletDirectory, begun: string | undefined) => Promise<string>
-  /** Puts the data where the node will look for it. `check` is called once everything is copied, and before it counts. */
+  /** Puts the data where the node will look for it. `check` is called once everything is copied, and before the node exists. */
   fill: (nodeId: string, wallet: WalletDirectory, material: NodeMaterial, check: () => void) => Promise<void>
   /** Removes the record of the adoption, once the node exists. */
   forget: (wallet: WalletDirectory) => void
-  /** Everything here that could refuse a release. */
+  /** The checks before a release that depend on where the node runs. */
   requireReleasable: (node: ReleasableNode) => Promise<void>
   isStopped: (node: ReleasableNode) => Promise<boolean>
   /** What the operator can do about a node that does not stop. */

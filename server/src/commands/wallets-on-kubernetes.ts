@@ -35,7 +35,7 @@ export async function walletsOnKubernetes(config: Config, kubernetes: Kubernetes
     return claims.filter(({ releaseId }) => releaseId === undefined || !manifest?.releases.includes(releaseId))
   }
   const isBegun = ({ hasStarted, releaseId }: WalletClaim): boolean => !hasStarted && releaseId === undefined
-  /** Another process either sees the node that we insert, or stops us here. */
+  /** Throws if another process has adopted the wallet meanwhile, or has taken the lock on moves. */
   const requireOurs = (nodeId: string, lightningId: string): Promise<void> =>
     sql.begin(async (transaction) => {
       await lockWallet(transaction, lightningId)

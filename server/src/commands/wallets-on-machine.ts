@@ -48,7 +48,7 @@ export function walletsOnMachine(config: Config, sql: Database): WalletHome {
     reminder: (directory) => `Never start another daemon with this seed (${directory}): two daemons with one seed lose money.`,
     isStopped: async ({ id }) => processesUsing(join(dataDir, 'nodes', id)).length === 0,
     writeTo: async (directory, node, manifest) => {
-      // Read again: until it stopped, the daemon may have added files.
+      // Read again: before the daemon stopped, it may have added files.
       const wallet = walletOf(config, node)
       markMoved(wallet, node.releases.at(-1) ?? '')
       const fill = (to: string): Promise<void> => copyFiles(wallet.opened, to, [...wallet.databaseFiles, 'phoenix.conf'])

@@ -20,9 +20,10 @@ type Watched = {
 export type AccountChangesOptions = { sql: Database; pauseMs?: number }
 
 /**
- * Notifies watchers that something in an account has changed, whichever process changed it. The process that changed a payment sends a hint,
- * which is lost if that process dies first. The outbox loses nothing, but an open transaction delays it. So watchers are notified of both.
- * After the listening connection was lost, every watcher is notified as if everything had changed.
+ * Notifies watchers that something in an account has changed, whichever process changed it. The process that changed a payment
+ * sends a hint, which is lost if that process dies first. The payment's event is never lost, but an open transaction can delay
+ * it. So watchers are notified of both. After the listening connection was lost, watchers are notified as if everything had
+ * changed.
  */
 export class AccountChanges {
   readonly #pauseMs: number
@@ -60,7 +61,7 @@ export class AccountChanges {
     }
   }
 
-  /** Reports the first change at once, and all changes during the pause that follows together. */
+  /** Reports the first change after MOMENT_MS. Changes during the PAUSE_MS that follows are reported together. */
   #add(accountId: string, changes: readonly Change[]): void {
     const watched = this.#watched.get(accountId)
     if (!watched) return

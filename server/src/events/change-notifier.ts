@@ -7,8 +7,8 @@ const DELAY_MS = 250
 
 /**
  * Notifies all processes of what this one has changed: once per account and interval, however many changes there were. It runs outside the
- * transactions that made the changes, because NOTIFY would make them commit one after the other. If this process dies first, the sweep of
- * the sequencer finds the event.
+ * transactions that made the changes, because NOTIFY would make them commit one after the other. If this process dies before it
+ * notifies, the sweep of the sequencer still finds the events.
  */
 export class ChangeNotifier {
   readonly #sql: Sql

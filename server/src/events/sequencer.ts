@@ -8,7 +8,7 @@ import { adoptMovedEvents, isOutboxEmpty, sequenceEvents } from '../store/events
 const AT_ONCE = 1_000
 /** Collects the notifications of one transaction, which arrive one after the other. */
 const MOMENT_MS = 20
-/** While an open transaction holds events back. */
+/** The pause between passes while an open transaction holds events back. */
 const RETRY_MS = 250
 /** Finds the events of a process that died before it sent its notification. */
 const SWEEP_MS = 15_000

@@ -36,7 +36,8 @@ export class Deliveries {
   }
 
   /**
-   * A repeated release gets the same response, unless the delivery has been claimed again since: then it is no longer redeemable.
+   * A repeated release gets the same response, unless the delivery has been claimed again since: then the payment is not
+   * redeemable.
    */
   async release(call: Call, { id, requestId }: DeliveryName, reason?: string): Promise<ReleasedPayment> {
     if (!isId('pay', id)) throw notFound()

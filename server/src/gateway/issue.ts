@@ -44,7 +44,7 @@ export type IssuerDeps = {
   config: Config
   network: Invoice['network']
   protocolKeys: ProtocolKeys
-  /** Called if the node does not return an invoice. */
+  /** Called if the node returns no invoice, or one that does not match the request. */
   reportSilence: (nodeId: string) => void
 }
 
@@ -130,7 +130,7 @@ function challengeOf({ config, protocolKeys }: IssuerDeps, terms: NewTerms, made
   return issueMpp(primitives, key.mpp, new URL(config.publicUrl).host, issued, made.expiresAtSeconds, mpp?.header)
 }
 
-/** x402 clients check the invoice in the same way before they pay it, so an invoice that fails this check must not be sent. */
+/** x402 clients make the same check (`judgeInvoice`) before they pay, so an invoice that fails it must not be sent. */
 function x402Challenge({ x402, amountSat, description }: NewTerms, made: Made, { lightningId, nowMs }: ReadyNode): string {
   const { invoice, lifetimeSeconds } = made
   const network = x402NetworkOf(invoice.network)

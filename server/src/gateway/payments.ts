@@ -90,7 +90,7 @@ export class Payments {
     }
   }
 
-  /** A payment in each protocol. If one cannot be created, none is: an invoice that nobody has seen simply expires. */
+  /** A payment in each protocol. If one cannot be created, none is stored: an invoice that nobody has seen simply expires. */
   async createBatch(call: Call, params: CreatePaymentBatchParams, repeatable: Repeatable): Promise<CreatedPayment[]> {
     const { protocols, ...terms } = params
     requireOptions(protocols, terms)

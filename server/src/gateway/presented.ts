@@ -16,7 +16,7 @@ export interface Presented {
   x402(payment: PaymentRow): Refusal | undefined
 }
 
-/** The value of an Authorization header. Parsed once, by the first step that needs it, and verified once per key. */
+/** The value of an Authorization header. An MPP credential in it is parsed only once, and verified once per key. */
 export class PresentedHeader implements Presented {
   readonly #text: string
   #mpp: MppCredential | Refusal | undefined
@@ -44,7 +44,7 @@ export class PresentedHeader implements Presented {
   }
 }
 
-/** A value of PAYMENT-SIGNATURE, and how to judge it. */
+/** The value of a PAYMENT-SIGNATURE header, and how to judge it. */
 export class PresentedPayment implements Presented {
   readonly payment: X402Payment
   readonly x402: (payment: PaymentRow) => X402Refusal | undefined

@@ -3,10 +3,7 @@ import { type ReceivedByNodeRow, type ReceivedRow, receivedByNode, receivedIn } 
 import type { SlowReads } from '../store/slow-reads.ts'
 
 const DAY_SECONDS = 86_400
-/**
- * Includes the previous period, for comparison, and one more day: days in the reader's time zone begin up to a day earlier than
- * ours.
- */
+/** Includes the previous period, for comparison, and one more day, because a day of the reader's calendar may have 25 hours. */
 const daysFor = (days: number): number => 2 * days + 1
 /** A month and the one before it, in any time zone. */
 const MOST_DAYS = 63

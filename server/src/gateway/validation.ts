@@ -36,10 +36,10 @@ type Granted = { payment: PaymentRow; life: Life | undefined }
 /**
  * Judges the credentials that customers present. A preimage only proves that someone knew it, and the payee's node knows it before anyone
  * pays. So the node must also report the invoice as settled. A single statement then marks the payment paid, so only one of several
- * concurrent callers does.
+ * concurrent callers marks it.
  *
  * Most credentials are MPP, use the current key and arrive after the payment is settled: then that one statement is enough. It grants the
- * payment or does nothing; every refusal comes from the outcome tables, after the payment was read.
+ * payment or does nothing. Every refusal comes from the tables in outcomes.ts, after the payment was read.
  */
 export class Validation {
   readonly #deps: ValidationDeps
@@ -134,7 +134,7 @@ export class Validation {
       if (outcome === 'deliver_again' && payment.redeemedAt !== null)
         return redeemedView(id, protocol, { ...payment, redeemedAt: payment.redeemedAt })
       if (outcome !== 'claim' && outcome !== 'claim_for_good') throw deliveryProblem(outcome, payment)
-      // A request that has released must not keep a claim that it could release again.
+      // This request may have released the delivery before. A claim with its requestId could be released again.
       const forGood = { requestId: hasReleased ? null : requestId, holdSeconds: null }
       const claimed = await claimDelivery(this.#deps.sql, call, id, outcome === 'claim' ? claim : forGood)
       if (claimed) return redeemedView(id, protocol, claimed)
@@ -143,7 +143,7 @@ export class Validation {
     throw deliveryInProgress(1)
   }
 
-  /** Undefined: not MPP, or not issued with the current key. The slow path determines what is wrong with it, if anything. */
+  /** Undefined: not MPP, or not issued with the current key. The slow path determines whether the credential is valid. */
   #proofIn(presented: Presented): Proof | undefined {
     const claim = presented.mppClaim(this.#deps.protocolKeys.current)
     if (claim instanceof Refusal) return undefined
@@ -156,7 +156,7 @@ export class Validation {
     return payment
   }
 
-  /** Gathers the facts, and throws unless they grant the payment. The node is asked only if the credential is valid. */
+  /** Gathers the facts, and throws unless they grant the payment. The node is never asked because of an invalid credential. */
   async judge(call: Call, id: string, presented: Presented, expect: ExpectedTerms | undefined): Promise<Granted> {
     const since = thisMoment()
     const read = await this.#find(call, id)

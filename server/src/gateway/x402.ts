@@ -183,8 +183,8 @@ export class X402 {
     const hash = hashIn(read)
     const id = hash === undefined ? undefined : await findIdByInvoice(this.#deps.sql, accountId, Buffer.from(hash, 'hex'))
     if (id !== undefined) return { id, presented: new PresentedPayment(read, (payment) => judge(read, required, payment)) }
-    // Nothing is stored for this invoice, so the credential is compared with its own requirements. Its signature does not matter:
-    // the invoice was not issued for this account.
+    // Nothing is stored for this invoice, so the credential is compared with its own requirements. The check of the invoice's
+    // signature always fails, with NOT_OURS: the invoice was not issued for this account.
     const itself = 'requirements' in required ? required.requirements : withHash(read.accepted, required.requestHash)
     const context = { nowSeconds: Math.floor(Date.now() / 1000), isNodeKey, isSignedBy: () => false }
     const judged = judgeX402(primitives, read, itself, context)

@@ -52,7 +52,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     loggerInstance: deps.logger,
     routerOptions: { maxParamLength: 200 },
     return503OnClosing: false,
-    // On an overloaded machine, loading a plugin takes longer than the default of ten seconds.
+    // On an overloaded machine, loading a plugin may take longer than the default of ten seconds.
     pluginTimeout: 120_000,
     frameworkErrors: renderRouterError,
     clientErrorHandler: renderClientError,

@@ -67,7 +67,7 @@ export type AppDeps = {
   docsDirectory: string
   /** Resolves if the store responds. */
   checkStore: () => Promise<void>
-  /** Undefined: this is the only process, so limits are counted in memory. */
+  /** Undefined with the embedded store and without Redis: each process then counts limits in its own memory. */
   countHit: CountHit | undefined
   stats: () => Promise<AnswerOf<typeof getStats>>
   isStopping: () => boolean

@@ -23,7 +23,7 @@ const BEING_BUILT = plainPage({
 export function docsSite(directory: string) {
   return async (app: FastifyInstance): Promise<void> => {
     await app.register(serveFiles, {
-      // Its parent, which exists before the site is built.
+      // The parent directory, because it exists before the site is built.
       root: dirname(directory),
       serve: false,
       preCompressed: true,

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 
 export type HeldPort = { port: number; release: () => Promise<void> }
 
-/** Reserves a free port until it is released, because our URLs are handed out before we listen on it. */
+/** Reserves a free port until it is released: nodes and links get URLs that contain the port before the service listens on it. */
 export async function holdFreePort(host: string): Promise<HeldPort> {
   const server = createServer((socket) => socket.destroy())
   server.listen({ host, port: 0 })

@@ -15,7 +15,7 @@ export type NodeAccess = {
   isReady: boolean
   /** The node's public key, which signs its invoices. */
   lightningId: string
-  /** Undefined: the node should not be running, or runs on another host. Another program may now listen on its old port. */
+  /** Undefined if the node should not run or is on another host: another program may then listen on its old port. */
   address: Address | undefined
   password: () => string
   /** The secret that signs the node's events. */

@@ -24,8 +24,8 @@ export async function admitNode(sql: Sql, limits: AdmissionLimits, accountId: st
 }
 
 /**
- * A quarter of the host is reserved, so that however many strangers sign up, there is room for accounts that pay or that the operator
- * knows.
+ * A quarter of the host is reserved, so that however many strangers sign up, there is room for accounts that pay, or that the
+ * operator created, invited or gave credit to.
  */
 const newcomersShare = (maxNodes: number): number => Math.max(1, Math.floor(maxNodes * 0.75))
 

@@ -17,7 +17,7 @@ export function newMaterial(): NodeMaterial {
   }
 }
 
-/** The context is authenticated with the sealed value, so a value copied onto another node does not open. */
+/** The context is authenticated with the sealed value, so a value that was copied to another node cannot be opened. */
 export const dashboardContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} dashboard access`
 export const webhookContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} webhook secret`
 export const materialContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} material`

@@ -29,7 +29,7 @@ export function initialState(version: string): InitialState {
 export type Observed =
   | { phase: 'absent' | 'stopping' | 'unknown' }
   | { phase: 'waiting_for_peer' }
-  /** It runs, but no connection from here reaches it. */
+  /** The process runs, but no connection from here reaches it. */
   | { phase: 'unreachable' }
   /** what: describes what is missing, if it is not the node's data directory. */
   | { phase: 'data_lost'; what?: string }
@@ -51,7 +51,7 @@ export type Facts = {
   updating: boolean
 }
 
-/** roll_back: return to the version from before an update, which has not changed the data. */
+/** roll_back: return to the version from before an update. Only possible if the update has not changed the data. */
 export type Step = 'none' | 'start' | 'stop' | 'kill' | 'roll_back'
 
 export type Decision = {
@@ -98,8 +98,9 @@ export function withProcess(history: History, process: { run: number; version: s
 }
 
 /**
- * The version that the node's data needs: usually the desired one. After an older database was restored, a process reports a version that
- * we never recorded and did not ask for. If it is newer, or no longer in the catalog, an older version must not run on its data.
+ * The version that the node's data needs: usually the desired one. After an older database was restored, a process may report a
+ * version that we neither recorded nor asked for. If that version is newer, or no longer in the catalog, no older one may run on
+ * the data.
  */
 export function versionForData(
   desired: string,
@@ -117,7 +118,7 @@ export function versionForData(
 export function withRestarts(history: History, restarts: Restarts | undefined, nowMs: number): History {
   if (!restarts) return history
   const counted = history.restarts?.of === restarts.of ? history.restarts.count : 0
-  // More would not change the decision.
+  // More exits would not change the decision.
   const more = Math.min(Math.max(restarts.count - counted, 0), CRASHES_TO_FAIL)
   return { ...history, restarts, exitsMs: [...history.exitsMs, ...new Array<number>(more).fill(nowMs)] }
 }

@@ -23,7 +23,7 @@ import { type Check, inProgress, type OperationParams, Operations, requireState 
 import { type Call, ownNode } from './own-node.ts'
 import { TryAgain } from './runtime.ts'
 
-/** What an owner can see of a node. The public API returns the first nine fields. */
+/** What an owner can see of a node. The public API returns the first nine fields (C14). */
 export type NodeView = {
   id: string
   name: string
@@ -38,7 +38,7 @@ export type NodeView = {
   autoLiquidity: string
   /** The operation in progress. */
   operation: OperationKind | null
-  /** As of the last time its channels were online. */
+  /** As of the last time the node's channels were online. */
   hasFunds: boolean
   updateAvailable: boolean
   /** The node is ready but did not respond to the last check. */
@@ -48,7 +48,7 @@ export type NodeView = {
   /** The last known balance, and when it was seen. */
   balanceSat: number | null
   balanceAt: number | null
-  /** The node has received money since. */
+  /** The node has received money since `balanceAt`. */
   isBalanceOutdated: boolean
   startedAt: number | null
 }
@@ -209,8 +209,8 @@ export class Nodes {
   }
 
   /**
-   * Stops a node whose account has been out of credit for too long. No caller waits for it. Like any operation, it is refused while another
-   * is in progress.
+   * Stops a node whose account has been out of credit for too long, without waiting until it has stopped. Like any operation,
+   * this is refused while another is in progress.
    */
   async stopForCredit(accountId: string, id: string): Promise<void> {
     const { config } = this.#deps
@@ -274,7 +274,7 @@ export class Nodes {
     return this.#view(row)
   }
 
-  /** Returns once the deletion is durable; the process exits soon after. The data is kept for the retention period. */
+  /** Returns once the deletion is durable. The node's process exits soon after; its data is kept for the retention period. */
   async delete(call: Call, id: string, force: boolean): Promise<void> {
     const node = await ownNode(this.#deps.sql, call, id)
     if (node.operation) throw inProgress(node.operation)
@@ -292,7 +292,7 @@ export class Nodes {
     })
   }
 
-  /** The last recorded observation may be minutes old. Undefined: the node does not say. */
+  /** Asks the node itself, because the last recorded observation may be minutes old. Undefined: the node does not say. */
   async #askFunds({ id, lightningId }: NodeRow): Promise<boolean | undefined> {
     const access = await this.#deps.accessTo(id).catch((error: unknown) => {
       if (error instanceof TryAgain) return undefined

@@ -39,7 +39,7 @@ export class Operations {
       return begun
     })
     if (!row) {
-      // The statement has already refused; this only determines the reason.
+      // `beginOperation` has already refused; this only determines the reason.
       const node = await ownNode(sql, call, id)
       requireState(node, params.kind, params.from)
       if (params.unlessFunded && node.hasFunds)

@@ -6,7 +6,10 @@ import { dashboardContext, materialContext, webhookContext } from './material.ts
 
 const BATCH = 100
 
-/** Fails at startup if any row needs a master key we do not have. Otherwise it would surface weeks later, as a node that cannot start. */
+/**
+ * Fails at startup if any row needs a master key we do not have. Otherwise, the first sign would be a node that cannot start,
+ * perhaps weeks later.
+ */
 export async function requireSealingKeys(sql: Sql, keys: MasterKey[]): Promise<void> {
   const needed = await sealingKeyIds(sql)
   const missing = needed.filter(({ keyId }) => !keys.some(({ id }) => id === keyId))

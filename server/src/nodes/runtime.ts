@@ -12,14 +12,15 @@ export type NodeSpec = {
   hasOperation: boolean
   history: History
   /**
-   * The epoch of the lease. Where several replicas act on the same objects, a runtime refuses to act on an object that has a newer epoch.
+   * The epoch of the lease. Where several replicas of the service act on the same objects, a runtime refuses to act on an object
+   * that has a newer epoch.
    */
   epoch: number
   /** The current time by the database's clock. */
   nowMs: number
 }
 
-/** The secrets of a node. Only a runtime opens them, to write the node's files. */
+/** The secrets of a node. Only code that runs or moves nodes opens them, never code that serves requests. */
 export type NodeMaterial = {
   seed: string
   password: string
@@ -67,7 +68,7 @@ export interface Runtime {
   removeCopies(node: NodeSpec): Promise<void>
   /** Permanently removes everything on this host that belongs to the node. */
   remove(node: NodeSpec): Promise<void>
-  /** Undefined: never started here. If the node has stopped since, the connection is refused. */
+  /** Undefined if the node was never started here or, on Kubernetes, has no pod. The node may have stopped since. */
   address: AddressOf
   /**
    * The last output of the node's process, at most `maxBytes`; undefined if there is none. Absent where the service cannot read it.
@@ -84,8 +85,8 @@ export interface Runtime {
    */
   readonly recheckMs: number
   /**
-   * How many unresponsive nodes are waited for in addition to the usual number. None where all nodes share a machine: if it stalls, they
-   * would all count as hung at once.
+   * How many unresponsive nodes the reconciler waits for in addition to its usual number. None where all nodes share a machine:
+   * if the machine stalls, they would all count as hung at once.
    */
   readonly silentAtOnce: number
   /** Versions this runtime can start, oldest first. */

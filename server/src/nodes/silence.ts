@@ -1,6 +1,6 @@
 import type { Logger } from '../platform/log.ts'
 
-/** Requests to a silent node may fail by the thousand. One check per node in this time is enough. */
+/** Thousands of requests to a silent node may fail. One check per node in this time is enough. */
 const PAUSE_MS = 10_000
 
 /** Called when a node did not answer a request. The reconciler then checks the node immediately. */

@@ -107,7 +107,7 @@ export class Wallets {
       getBalance(address, password, LOOK_TIMEOUT_MS),
     ])
     if (seen.answer !== 'info') {
-      // The node list and counts show the reconciler's last observation, which may be half a minute old. So the node is checked again now.
+      // The node list and counts show the reconciler's last observation, which may be minutes old. So check the node again now.
       await wakeNode(this.#deps.sql, nodeId)
       return NOTHING_KNOWN
     }
@@ -185,7 +185,7 @@ export class Wallets {
     return { isPaid, receivedSat: isPaid ? amountSat : 0 }
   }
 
-  /** Includes what a page shows as received in the sums at once, not only after the next regular listing. */
+  /** Payments that a page shows as received count in the account's sums at once, not only after the next regular listing. */
   async #recordReceipts(nodeId: string, payments: WalletPayment[]): Promise<void> {
     const receipts = payments.flatMap(({ direction, isPaid, paymentHash, amountSat, completedAtMs }) =>
       direction === 'in' && isPaid && paymentHash && completedAtMs ? [{ paymentHash, amountSat, completedAtMs }] : [],
@@ -216,7 +216,7 @@ export class Wallets {
     const found = await findOutgoingPayment(address, password, payment.paymentHash, LOOK_TIMEOUT_MS)
     const known = found.answer === 'payment' ? found.payment : undefined
     if (known?.isPaid) {
-      // If the node did not answer, only the time that it recorded can tell, and its clock may be behind ours.
+      // If the node did not answer, only the time it recorded shows whether this request paid, and its clock may be behind ours.
       const isEarlier = sent.answer === 'failed' || known.createdAtMs < startedMs - CLOCK_SKEW_MS
       const outcome = isEarlier ? 'already_sent' : 'sent'
       return { outcome, reason: null, amountSat: known.amountSat, feeSat: Math.floor(known.feeMsat / 1000) }

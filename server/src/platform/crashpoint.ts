@@ -12,8 +12,8 @@ let hits = 0
 let reached = 0
 
 /**
- * Armed at startup by CRASH_AT, or later by the file CRASH_FILE. Its lines are the name of the point, how often it must be passed, and the
- * points that must be passed before it, in order.
+ * Armed at startup by CRASH_AT, or later by the file CRASH_FILE. The lines of the file are the name of the point, how often it
+ * must be passed, and the points that must be passed before it, in order.
  */
 function isArmed(name: string): boolean {
   const { CRASH_AT, CRASH_FILE } = process.env

@@ -92,8 +92,8 @@ export async function startEmbedded(
     if (ours && ours.exitCode === null && ours.signalCode === null && ours.pid !== undefined) return
     if ((await runningPid()) !== undefined) return
     const pid = await readPid(cluster)
-    // The pid now belongs to an unrelated process, and PostgreSQL would wait for it to exit. Removing the file is safe: we hold the lock on
-    // DATA_DIR.
+    // The pid now belongs to an unrelated process, but PostgreSQL would refuse to start while that process runs. Removing the
+    // file is safe: we hold the lock on DATA_DIR.
     if (pid !== undefined && isRunning(pid)) await rm(join(cluster, 'postmaster.pid'), { force: true })
     await removeEarlierFiles(directory)
     const output = log.open()

@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 
-/** Everything that is specific to Linux. A port to another system starts here. */
+/** Most of what is specific to Linux. A port to another system starts here. */
 
 export function isSupportedPlatform(): boolean {
   return process.platform === 'linux'

@@ -22,7 +22,7 @@ const serializers = {
   },
 }
 
-/** Where log lines go. Never stdout: programs read the line from it that says that the service is ready. */
+/** Where log lines go. Never stdout: programs wait there for the line that says that the service is ready. */
 export type Output = NodeJS.WritableStream & { isTTY?: boolean }
 
 /** JSON for programs, readable text on a terminal. */

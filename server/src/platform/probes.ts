@@ -1,7 +1,10 @@
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { type Channel, channel } from 'node:diagnostics_channel'
 
-/** A place that is measured. Reporting is a no-op unless something watches, so that a service without metrics pays nothing for it. */
+/**
+ * A place in the code that is measured. Reporting is a no-op unless something watches, so that a service without metrics pays
+ * nothing for it.
+ */
 export class Probe<T, Start extends object = never> {
   readonly #channel: Channel
   readonly #start: Channel

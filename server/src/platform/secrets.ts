@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } f
 
 /**
  * Secrets at rest: AES-256-GCM under keys derived from the master key, one per purpose. The context (account, node, field) is
- * authenticated, so a value copied to another node's row does not open there.
+ * authenticated, so a value that was copied to another node's row cannot be opened there.
  */
 export type MasterKey = { id: string; bytes: Buffer }
 

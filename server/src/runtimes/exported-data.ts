@@ -5,8 +5,8 @@ import { syncDirectory } from '../platform/data-dir.ts'
 import { removeTree } from '../platform/trees.ts'
 
 /**
- * Writes a wallet into a new directory that only we can read; `fill` creates it with its contents. The directory is complete or absent, so
- * the call can be repeated after a crash: until it is complete, its name ends with the id of the release, which no other directory has.
+ * Writes a wallet into a new directory. `fill` creates the directory, readable only by us, under a name that ends with the id of
+ * the release. It is renamed once it is complete, so `to` is complete or absent, and the call can be repeated after a crash.
  */
 export async function exportData(to: string, releaseId: string, fill: (directory: string) => Promise<void>): Promise<void> {
   const target = resolve(to)

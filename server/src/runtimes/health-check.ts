@@ -15,14 +15,14 @@ export class HealthCheck {
     this.#passwordOf = passwordOf
   }
 
-  /** Called when the process is gone: its unanswered requests must not count against the next one. */
+  /** Called when the process is gone: its unanswered requests must not count against the node's next process. */
   forget(nodeId: string): void {
     this.#silences.delete(nodeId)
   }
 
   /**
-   * `isListening`: the platform sees from the node's own machine that the port accepts connections. If we cannot connect, then the network
-   * is at fault, and killing the node would not help.
+   * `isListening`: the platform (Kubernetes) sees from the node's own machine that the port accepts connections. If we cannot
+   * connect, the cause is the network, and killing the node would not help.
    */
   async ask(node: NodeSpec, address: Address, isListening = false): Promise<Observation> {
     const answer = await getInfo(address, await this.#passwordOf(node.id), FIRST_ANSWER_TIMEOUT_MS)

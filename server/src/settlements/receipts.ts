@@ -9,7 +9,7 @@ const SWEEP_EVERY_MS = 5_000
 const NODES_AT_ONCE = 4
 const LIST_TIMEOUT_MS = 60_000
 const ASK_TIMEOUT_MS = 10_000
-/** A node may store a payment a moment after the time that it records for it. */
+/** A payment may appear in the list a moment after the time at which it was completed. */
 const OVERLAP_MS = 60_000
 
 export type ReceiptsDeps = {
@@ -21,8 +21,8 @@ export type ReceiptsDeps = {
 
 /**
  * Records what nodes receive outside the gateway: through invoices that their owners created, an offer or an address. Nodes
- * report only gateway payments, so every few minutes, each node lists what it has received since its last list. Gateway payments
- * and top-ups are in the list too, but are not recorded here again.
+ * send us events only about gateway payments and top-ups, so every few minutes, each node lists what it has received since its
+ * last list. Gateway payments and top-ups are in the list too, but are not recorded here again.
  */
 export class Receipts {
   readonly #deps: ReceiptsDeps

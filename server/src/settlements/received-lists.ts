@@ -8,7 +8,7 @@ import { BOOKS } from './books.ts'
 const LIST_EVERY_MS = 5_000
 const LIST_TIMEOUT_MS = 10_000
 const REFRESH_EVERY_MS = 15_000
-/** A node may store a payment a moment after the time that it records for it. */
+/** A payment may appear in the list a moment after the time at which it was completed. */
 const OVERLAP_MS = 5_000
 /** The first list begins this long before the oldest invoice was created, because our clock may differ from the node's. */
 const CLOCK_MARGIN_MS = 60_000

@@ -100,8 +100,8 @@ export class Settlements {
   }
 
   /**
-   * Handles a node's event about one of its invoices. Anyone with the node's secret can sign any number of events about anything. So there
-   * is one query per invoice at a time, and only a few per node.
+   * Handles a node's event about one of its invoices. Anyone with the node's webhook secret can sign any number of events. So
+   * there is one query per invoice at a time, and only a few per node.
    */
   async followHint(invoice: OpenInvoice, node: AskableNode): Promise<void> {
     const { nodeId, paymentHash } = invoice

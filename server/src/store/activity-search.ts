@@ -84,7 +84,10 @@ const namedKeys = (sql: Sql, accountId: string) => sql`
 const namedPeople = (sql: Sql, accountId: string) => sql`
   SELECT id, email AS name, false AS "isGone" FROM people WHERE account_id = ${accountId}`
 
-/** Current names, or the last name of something deleted. Only of this account: the treasury's node belongs to another account. */
+/**
+ * Current names, or the last name of something deleted. Only of this account: the actor of a top-up is the treasury's node, which
+ * belongs to another account.
+ */
 export async function findNames(sql: Sql, accountId: string, ids: string[]): Promise<Named[]> {
   return sql<Named[]>`
     ${namedNodes(sql, accountId)} AND id = ANY (${ids})

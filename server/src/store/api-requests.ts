@@ -16,9 +16,10 @@ export type RequestRow = {
 export type UsageRow = { keyId: string; day: string; requests: number; errors: number }
 
 /**
- * Writes the requests of about one second. The commit does not wait for the disk: a crash of PostgreSQL may lose the last moments. Sorted,
- * because two replicas that update overlapping counts in different orders would deadlock. The time of a row is never later than the
- * database's time: a row from a clock that is ahead would be kept for longer and block the removal of the rows after it.
+ * Writes the requests of about one second. The commit does not wait for the disk: a crash of PostgreSQL may lose the last
+ * moments. The counts are sorted, because two replicas that update overlapping counts in different orders would deadlock. The
+ * time of a row is never later than the database's time: a row from a clock that is ahead would be kept for longer and block the
+ * removal of the rows after it.
  */
 export async function recordRequests(database: Database, rows: RequestRow[], usage: UsageRow[]): Promise<void> {
   const counts = usage.toSorted((a, b) => (`${a.keyId} ${a.day}` < `${b.keyId} ${b.day}` ? -1 : 1))

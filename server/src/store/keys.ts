@@ -150,10 +150,10 @@ export async function revokeKey(sql: Sql, key: KeyName): Promise<boolean> {
 }
 
 /**
- * One statement, so that after a crash either the old secret or both are valid as promised. A key never has more than two valid secrets, so
- * one that still overlaps from an earlier rotation stops working. If the response to that rotation was lost, the owner knows only this
- * overlapping one, so it stops only with `endOverlap` or without a new overlap. Undefined: no such key in this account, the key has
- * expired, or an earlier overlap has not ended.
+ * One statement, so that after a crash either the old secret or both are valid as promised. A key never has more than two valid
+ * secrets, so a rotation during an overlap ends that overlap. If the response to the earlier rotation was lost, the owner knows
+ * only the older secret, so such a rotation is refused unless it requests that (`endOverlap`) or has no overlap of its own.
+ * Undefined: no such key in this account, the key has expired, or an earlier overlap has not ended.
  */
 export async function rotateKey(
   sql: Sql,
@@ -184,7 +184,6 @@ export async function findKey(sql: Sql, accountId: string, keyId: string): Promi
   return row
 }
 
-/** Nobody can use these any more. */
 export async function forgetOldSecrets(sql: Sql): Promise<void> {
   await sql`UPDATE api_keys SET previous_hash = NULL, previous_until = NULL WHERE previous_hash IS NOT NULL AND previous_until < now()`
 }

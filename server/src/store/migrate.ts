@@ -11,8 +11,8 @@ const DIRECTORY = fileURLToPath(new URL('./migrations/', import.meta.url))
 const LOCK = 8_402_001
 const OLDEST_POSTGRES = 150_000
 /**
- * An earlier version may still be using these tables. Half of PostgreSQL's deadlock timeout: if the migration and a request wait for each
- * other, the migration gives up and the request does not fail.
+ * An earlier version may still be using these tables. This is half of PostgreSQL's deadlock timeout: if the migration and a
+ * request wait for each other, the migration gives up and the request does not fail.
  */
 const LOCK_TIMEOUT_MS = 500
 /**

@@ -8,7 +8,10 @@ export type OverviewRow = {
   /** `ready` excludes nodes that did not respond to the last check. `starting` includes those being set up. */
   nodes: { ready: number; silent: number; starting: number; stopped: number; failed: number; total: number }
   recent: ShownPayment[]
-  /** Payments of this period whose customers did not come back or whose delivery failed; webhooks that fail or were disabled for that. */
+  /**
+   * Payments of this period whose customers did not come back or whose delivery failed; webhooks that fail or were disabled
+   * because they failed.
+   */
   attention: { unclaimedPayments: number; failedDeliveries: number; failingWebhooks: number; disabledWebhooks: number }
   funnel: { issued: number; settled: number; paid: number }
   checklist: { hasNode: boolean; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }

@@ -21,7 +21,10 @@ export async function findSetting(sql: Sql, name: string): Promise<Buffer> {
   return Buffer.from(row.value)
 }
 
-/** Written once, because the objects of this installation on Kubernetes have this id as a label. It is also the host of the cluster's nodes. */
+/**
+ * Written once, because the objects of this installation on Kubernetes have this id as a label. It is also the `host` of the
+ * cluster's nodes.
+ */
 export async function installationOf(sql: Sql): Promise<string> {
   return (await settingOnce(sql, 'installation', Buffer.from(randomUUID()))).toString('utf8')
 }

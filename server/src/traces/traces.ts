@@ -8,12 +8,13 @@ import type { Logger } from '../platform/log.ts'
 import { nodeCallProbe, requestProbe, statementProbe, stepProbe } from '../platform/probes.ts'
 import { Exporter } from './exporter.ts'
 
-/** A request or a step of the reconciler, which calls to nodes and statements belong to. */
+/** The request or reconciler step in progress. Calls to nodes and statements become children of its span. */
 type Scope = { span: Span; context: Context }
 
 /**
- * Exports a span for every request and reconciler step, and below it one for each call to a node and each statement. Returns a function that
- * exports what is left and ends it. A span contains patterns and fixed words, and the id of the request; nothing else that a client sent.
+ * Exports a span for every request and reconciler step, and below it one for each call to a node and each statement. Returns a
+ * function that exports the remaining spans and stops. A span contains patterns and fixed words, and the id of the request;
+ * nothing else that a client sent.
  */
 export function startTraces(settings: NonNullable<Config['traces']>, log: Logger): () => Promise<void> {
   const provider = new TracerProvider({

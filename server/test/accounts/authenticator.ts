@@ -3,7 +3,7 @@ import type { Answer } from '../support/server.ts'
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** An authenticator app: it gets the secret as text. */
+/** An authenticator app. Like a real one, it gets the secret as text in base 32. */
 export class Authenticator {
   readonly #secret: Buffer
 
@@ -21,7 +21,7 @@ export class Authenticator {
 
 type Poster = { post: (path: string, json?: unknown) => Promise<Answer> }
 
-/** Turns two-factor sign-in on, as the page does. */
+/** Turns two-factor sign-in on with the requests that the dashboard sends. */
 export async function turnOn(
   browser: Poster,
   password: string,

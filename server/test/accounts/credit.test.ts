@@ -178,7 +178,7 @@ describe('C31 C33: what an account is shown', () => {
     await clock.move(9 * 60)
     const isBooking = { now: true }
     const booking = (async () => {
-      // At most as many entries as fit into the page that is read below.
+      // Fewer entries than the page of 500 that is read below, so that the page is the whole ledger.
       for (let hour = 0; isBooking.now && hour < 400; hour++) {
         await clock.move(3_600)
         await closeHours(sql)
@@ -252,7 +252,7 @@ describe('C33: out of credit, with real nodes', () => {
     const owner = await newOwner(server, { creditSat: 150 })
     const { node } = await owner.createReady()
     const sql = server.sql()
-    // As if another process had recorded long ago that the account was empty. The account has credit again.
+    // As if another process had recorded nine hours ago that the account ran out of credit. By now it has credit again.
     await sql`
       INSERT INTO credit_warnings (account_id, level, empty_since) VALUES (${owner.accountId}, 'empty', now() - interval '9 hours')`
     await server.restart()

@@ -26,7 +26,7 @@ const change = (key: Key, json: unknown): Promise<Answer> => server.operator('PA
 const rotate = (key: Key, overlapSeconds: number, more: { endOverlap?: boolean } = {}): Promise<Answer> =>
   server.operator('POST', `${keyPath(key)}/rotate`, { json: { overlapSeconds, ...more } })
 
-/** The database's clock decides about expiry, so tests wait for it. */
+/** Keys expire by the database's clock, so tests wait for that clock. */
 async function databaseTime(): Promise<number> {
   const [row] = await sql<{ now: number }[]>`SELECT extract(epoch FROM now())::float8 AS now`
   return row?.now ?? 0
@@ -110,7 +110,7 @@ describe('C84: rotation', () => {
     expect(await statuses(secret)).toEqual([200, 200])
     expect(withOld.secretExpiresAt).toBe(previousSecretUntil)
     expect((await who(secret)).json()).toMatchObject({ id: key.id, expiresAt: null, secretExpiresAt: null })
-    // A process that starts now has no memory of the rotation, only the row.
+    // After a restart, the replica knows of the rotation only from the row in the database.
     await replica.restart()
     await untilDatabaseTime(previousSecretUntil + 1)
     expect([await statuses(key.key), await statuses(secret)]).toEqual([
@@ -143,7 +143,7 @@ describe('C84: rotation', () => {
 
   test('C84: repeated after a lost response, a rotation with an overlap is refused, and the secret in use keeps working', async () => {
     const key = await newKey()
-    // The response with this secret was lost.
+    // As if the response with this secret had been lost.
     const { key: unseen, previousSecretUntil } = (await rotate(key, 600)).json()
     const again = await rotate(key, 600)
     expect([again.status, again.json().error]).toEqual([

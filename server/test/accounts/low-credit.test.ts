@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 
 beforeEach(async () => {
-  // Otherwise, intervals left open by another test would be closed and posted with this one's.
+  // Otherwise, intervals that another test left open would be closed and posted together with the intervals of this test.
   await forgetNodes(sql)
   await clock.set(NOON)
   account = await newAccount(sql)
@@ -117,7 +117,7 @@ describe('C33: warnings, grace, stop', () => {
     await newNode(sql, account)
     await live(24 + GRACE_HOURS - 4)
     expect(await warnings()).toEqual(['day', 'empty'])
-    // The account owed 44 hours, so 28 of the three days (72 hours) are left.
+    // The account owed the price of 44 hours, so three days of new credit (72 hours) last for 28 more hours.
     await credit(3 * PRICE_SAT)
     await live(28 + GRACE_HOURS - 2)
     expect(await warnings()).toEqual(['day', 'empty', 'day', 'empty'])

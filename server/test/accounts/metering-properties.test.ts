@@ -31,7 +31,7 @@ beforeAll(async () => {
 })
 
 beforeEach(async () => {
-  // Otherwise, intervals left open by another test would be closed and posted with this one's.
+  // Otherwise, intervals that another test left open would be closed and posted together with the intervals of this test.
   await forgetNodes(sql)
   await clock.set(NOON)
 })
@@ -85,7 +85,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** The simplest model of one node's usage: the set of its minutes. */
+/** The simplest model of one node's usage: the set of the minutes that are charged. */
 class Expected {
   readonly minutes = new Set<number>()
   #from: number | undefined
@@ -115,7 +115,7 @@ class Expected {
     this.#from = minute
   }
 
-  /** All minutes up to this one, including those of an open interval. */
+  /** All charged minutes, including those of an interval that is still open at this minute. */
   all(minute: number): number[] {
     return [...this.minutes, ...minutes(this.#from ?? minute, minute)]
   }

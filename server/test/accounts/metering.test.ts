@@ -35,7 +35,7 @@ beforeAll(async () => {
 })
 
 beforeEach(async () => {
-  // Otherwise, intervals left open by another test would be closed and posted with this one's.
+  // Otherwise, intervals that another test left open would be closed and posted together with the intervals of this test.
   await forgetNodes(sql)
   await clock.set(NOON)
   account = await newAccount(sql)
@@ -165,7 +165,7 @@ describe('C32: the usage that is recorded for a node', () => {
   test('C32: for nodes that are older than metering, usage begins with the migration', async () => {
     const old = await freshDatabase(4)
     const owner = newId('acct')
-    // Plain SQL, because the service's own statement uses columns of later versions.
+    // Plain SQL, because the service's own statement uses columns that later migrations add.
     await old.sql`INSERT INTO accounts (id, name) VALUES (${owner}, 'old')`
     const runs = await newNode(old.sql, owner)
     const others = [

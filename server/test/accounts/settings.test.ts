@@ -27,7 +27,7 @@ async function aPerson() {
 const refusalOf = (answer: Answer): unknown[] => [answer.status, answer.json().error.reason]
 const send = (browser: Browser, method: string, path: string, json: unknown = {}): Promise<Answer> =>
   server.send(method, `/dashboard/api${path}`, { json, headers: { cookie: browser.cookie, origin: browser.origin } })
-/** As if the session had begun with a passkey. */
+/** As if the person had signed in with a passkey this long ago. */
 const usePasskey = (userId: string, ago = '1 minute') =>
   sql`UPDATE people_sessions SET method = 'passkey', created_at = now() - ${ago}::interval WHERE person_id = ${userId}`
 /** Waits until this many requests wait for a row that a test has locked. */
@@ -170,7 +170,7 @@ describe('C88: deleting the account', () => {
     expect(explanation).toContain('until 2099-01-31 12:00 UTC')
     expect((await remove()).json().error).toMatchObject({ message: explanation, dueAt })
     expect((await browser.me()).account.id).toBe(accountId)
-    // If the host of a deleted node is gone, its removal is overdue. The message must not promise a date in the past.
+    // If its host is gone, a deleted node stays after the date of its removal. The message must not promise a date in the past.
     await sql`UPDATE nodes SET deleted_at = '2026-01-01T12:00:00Z' WHERE id = ${node.id}`
     expect((await deletionOf(browser)).explanation).toMatch(/about to be removed.*ask the operator/)
   })
@@ -197,7 +197,7 @@ describe('C88: deleting the account', () => {
       creditSat: expect.any(Number),
       explanation: expect.stringContaining('can be paid until'),
     })
-    // The invoice has expired, but the service has yet to ask the treasury about it a last time.
+    // The invoice has expired, but the service will ask the treasury about it once more.
     await sql`UPDATE top_ups SET expires_at = now() - interval '1 second', ask_at = now() + interval '1 hour' WHERE account_id = ${accountId}`
     expect(refusalOf(await remove())).toEqual([400, 'open_top_up'])
     await sql`UPDATE top_ups SET ask_at = NULL WHERE account_id = ${accountId}`

@@ -53,7 +53,7 @@ const endPauses = () => sql`UPDATE sign_in_failures SET paused_until = now()`
 /** Sets the failure count of the email or browser that failed last. */
 const setFailures = (failures: number) =>
   sql`UPDATE sign_in_failures SET failures = ${failures} WHERE forget_at = (SELECT max(forget_at) FROM sign_in_failures)`
-/** Only the first and the last failure are real, because each attempt hashes a password. */
+/** Only the first and the last failure are real, because each attempt hashes a password, which is slow. */
 async function failFiveTimes(fail: (time: number) => Promise<Answer>, status = 401): Promise<void> {
   expect((await fail(1)).status).toBe(status)
   await setFailures(4)
@@ -145,7 +145,7 @@ describe('C44: guessing passwords', () => {
     await failFiveTimes(() => browser.signIn(email, WRONG))
     await prolongPauses()
     expect((await browser.signIn(email, WRONG)).status).toBe(429)
-    // One person's cookie is not valid for another, and neither is a made-up one.
+    // Neither another person's device cookie nor a made-up one makes the browser known.
     const other = await aPerson()
     await failFiveTimes(() => aBrowser().signIn(other.email, WRONG))
     await prolongPauses()
@@ -269,7 +269,7 @@ describe('C44: the queue for hashing', () => {
         if (statusCode === 503) retryAfter.add(headers['retry-after'])
       }),
     )
-    // By then the queue is busy: the first guesses are being hashed.
+    // Once more than 30 guesses are counted, the queue is busy: the first guesses are being hashed.
     const counted = async () => (await sql`SELECT 1 FROM sign_in_failures`).length > 30
     await eventually(counted, 'the crowd to arrive')
     const answer = await browser.signIn(email)

@@ -7,7 +7,7 @@ import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
 import { lockingTransaction } from '../support/database.ts'
 import { type Answer, eventually, PROCESS, Server, send, startServer, temporaryDirectory } from '../support/server.ts'
 
-/** Trusts a proxy, so that everyone can have their own address and failures in one test do not count in another. */
+/** Trusts a proxy, so that each browser can have its own address and failures in one test do not count in another. */
 let server: Server
 /** Another process on the same database, and so with the same people. */
 let replica: Server

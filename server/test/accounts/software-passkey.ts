@@ -10,7 +10,7 @@ const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(da
 const cborBytes = (data: Buffer): Buffer => Buffer.concat([Buffer.from([0x58, data.length]), data])
 const cborText = (text: string): Buffer => Buffer.concat([Buffer.from([0x60 + text.length]), Buffer.from(text)])
 
-/** What a thief with a script has: a passkey without a device, which claims that it verified its user. */
+/** A passkey without a device, as a thief could write it in a script. It always claims that it verified its user. */
 export class SoftwarePasskey {
   readonly #id = randomBytes(16)
   readonly #keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })

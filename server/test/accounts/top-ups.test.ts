@@ -231,7 +231,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
   let store: Database
 
   beforeAll(async () => {
-    // Nothing listens on that port, so the nodes' events are lost and only polling finds payments.
+    // Nothing listens on this port, so the nodes' events are lost and only polling finds payments.
     const env = { ...ENV, NODE_CALLBACK_URL: `http://127.0.0.1:${await freePort()}` }
     yard = await new Server({ command: [process.execPath, CRASHING_SERVER], env }).start()
     store = yard.sql()

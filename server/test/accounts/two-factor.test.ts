@@ -104,7 +104,7 @@ describe('C87: signing in', () => {
     expect(refusalOf(await signIn(browser, email))).toEqual([401, 'code_required'])
     expect(refusalOf(await signIn(browser, email, '000000'))).toEqual([401, 'wrong_code'])
     expect((await browser.me()).user).toBeNull()
-    // Typed with a space, as apps show it. The wrong password above did not use the code up.
+    // The code is typed with a space, as apps show it. The attempt with a wrong password above did not use it up.
     expect((await signIn(browser, email, app.code(1).replace(/...$/, ' $&'))).status).toBe(200)
     expect((await browser.me()).user.email).toBe(email)
   })
@@ -151,7 +151,7 @@ describe('C87: signing in', () => {
     await sql`UPDATE sign_in_failures SET paused_until = now() + interval '1 hour' WHERE failures >= 5`
     for (const password of [PASSWORD, 'wrong horse battery'])
       expect((await signIn(stranger, email, app.code(1), password)).status).toBe(429)
-    // Without a code nothing can be guessed, so the password alone is still judged, and no session begins.
+    // The pause is for attempts with a code. Without a code, the password alone is still checked, and no session begins.
     expect(refusalOf(await signIn(stranger, email))).toEqual([401, 'code_required'])
     expect((await signIn(browser, email, app.code(1))).status).toBe(200)
     await sql`DELETE FROM sign_in_failures`
@@ -177,14 +177,15 @@ describe('C87: signing in', () => {
       Array.from({ length: 60 }, (_, index) => browser.post('/security/two-factor/off', { code: String(100_000 + index) })),
     )
     const seconds = (Date.now() - startedMs) / 1000
-    // The pause after the fifth is a second, and each one after that is twice as long. On a busy machine, some of them pass meanwhile.
+    // The fifth wrong code causes a pause of one second, and each further one a pause twice as long. On a busy machine, some of
+    // these pauses end during the test.
     const pausesOver = Math.floor(Math.log2(1 + seconds))
     expect(answers.filter(({ status }) => status === 400).length).toBeLessThanOrEqual(5 + pausesOver)
     expect(await statusOf(browser)).toMatchObject({ isOn: true })
   })
 })
 
-// Chromium’s virtual authenticators do not sign in without verification, so the flags are written here.
+// Chromium’s virtual authenticators do not sign in without verification, so this test writes the flags itself.
 test('C87: a passkey counts as both factors only if it says that it verified its user', () => {
   const flagged = (flags: number) => {
     const authenticatorData = Buffer.concat([Buffer.alloc(32), Buffer.from([flags]), Buffer.alloc(4)]).toString('base64url')

@@ -9,7 +9,7 @@ import { send } from '../support/server.ts'
 
 /** Paths of files, pages, nodes and nodes' events, which are not part of the API that the contract describes. */
 const ELSEWHERE = /^\/(dashboard\*?|docs.*|internal\/settled\/:nodeId|llms\.txt|n\/.*|openapi\.json)?$/
-/** The routes for signing in and out follow better-auth, not the contract. */
+/** The routes for signing in and out, for links and for /me are not in the contract: most of them are better-auth's own. */
 const SIGN_IN = /^\/dashboard\/api\/(auth\/|link\/|me$)/
 
 describe('D11: the routes', () => {

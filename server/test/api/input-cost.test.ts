@@ -99,7 +99,7 @@ beforeAll(async () => {
       RATE_LIMIT_MAX: '1000000',
       NODE_PRICE_SAT_PER_DAY: '0',
       LOG_LEVEL: 'silent',
-      // Traces read a header too. Nothing listens there.
+      // With traces, the service reads one more header. Nothing listens at this address.
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
       OTEL_TRACES_SAMPLER_ARG: '0.01',
     },
@@ -288,7 +288,7 @@ const SOURCE = fileURLToPath(new URL('../../src', import.meta.url))
 describe('security 1: no request keeps the service busy', () => {
   test('security 1: every header that is read has a probe here', () => {
     const probed = Object.keys(headerProbes())
-    // These receive no requests: runtimes read the headers of the API server's responses, the sender those of webhooks.
+    // The files left out read headers of responses only: those of the Kubernetes API server, and those of webhook receivers.
     const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).filter(
       (name) => name.endsWith('.ts') && !name.startsWith('runtimes/') && name !== 'events/webhooks/sender.ts',
     )
@@ -371,13 +371,13 @@ describe('security 1: no request keeps the service busy', () => {
       )
     const { extra, ...required } = requirementsIn(x402.challenge)
     const accepted = (more: object): object => ({ ...required, extra: { ...extra, ...more } })
-    /** Up to the longest credential that is decoded. */
     const x402Payment = (of: (text: string) => string): Probe =>
       inBody(
         { path: '/v1/gateway/payments/redeem', headers: asOwner() },
         (text) => ({ credential: of(text), requestHash: REPORT }),
         'an x402 credential',
       )
+    /** Short enough for the credential to be decoded: above 16 KiB, it is refused without decoding. */
     const short = (text: string): string => text.slice(0, 10_000)
     const settlement = (requirements: (text: string) => object): Probe =>
       inBody(

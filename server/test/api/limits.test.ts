@@ -49,8 +49,8 @@ function expectLimited(answer: Answer): void {
   })
 }
 
-/** The client address in the service's log, which is also the address that its limits use. */
 let lastRequest = 0
+/** The client address in the service's log, which is also the address that its limits use. */
 async function addressSeen(server: Server, forwarded: string | string[] | undefined): Promise<string> {
   const id = `address-${lastRequest++}`
   const headers = { 'x-request-id': id, ...(forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }) }

@@ -36,7 +36,7 @@ describe('security 29: misleading and invisible text', () => {
     const fields: [string, string, string][] = operations.flatMap(({ method, path, body }) =>
       Object.entries<any>(body?.properties ?? {})
         .filter(([name]) => ['name', 'description', 'resource', 'reason'].includes(name))
-        // Node names are checked after trimming, in nodes.test.ts.
+        // Node names are checked after trimming, in test/nodes/nodes.test.ts.
         .filter(() => !/^\/(v1|dashboard\/api)\/nodes(\/\{nodeId\})?$/.test(path))
         // This name is only compared with the name of the account.
         .filter(() => path !== '/dashboard/api/account/deletion')

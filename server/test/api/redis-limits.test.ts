@@ -51,8 +51,8 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
   const untilShared = () => eventually(isShared, 'the processes to count together')
 
   /**
-   * Redis has 250 ms for each request. If it misses that on a busy machine, the process logs it and counts alone for a moment. The count is
-   * then wrong, so it is repeated.
+   * Redis has 250 ms for each request. If it takes longer on a busy machine, the process logs that and counts alone for a moment.
+   * The count is then wrong, so the test repeats it.
    */
   const whileShared = <T>(count: () => Promise<T>): Promise<NonNullable<T>> =>
     eventually(async () => {

@@ -85,7 +85,7 @@ describe('traces', () => {
     const children = childrenOf(request)
     expect(children.map(({ name }) => name)).toEqual(expect.arrayContaining(['node createinvoice', 'INSERT']))
     for (const { startTimeUnixNano } of children) {
-      // The clock of a child has milliseconds only.
+      // The start of a child span is measured in whole milliseconds.
       expect(Number(startTimeUnixNano)).toBeGreaterThan(Number(request?.startTimeUnixNano) - 5e6)
       expect(Number(startTimeUnixNano)).toBeLessThan(Number(request?.endTimeUnixNano))
     }

@@ -11,7 +11,8 @@ import { inTurns, type Merchant, newMerchant, type Paid, type Payment } from '..
 import { type Answer, eventually } from '../support/server.ts'
 
 /**
- * Payments, while the service is killed again and again, transactions stay open, and a receiver accepts each event only every second time.
+ * Makes payments while the service is killed again and again, transactions stay open, and the receiver accepts only every second
+ * attempt to deliver an event.
  * With FULL=1: 10,000 payments on a PostgreSQL that syncs to disk, which is killed too.
  */
 
@@ -19,9 +20,9 @@ const IS_FULL = process.env.FULL === '1'
 const PAYMENTS = IS_FULL ? 10_000 : 40
 const AT_ONCE = IS_FULL ? 12 : 6
 const TIMEOUT_MS = (IS_FULL ? 180 : 5) * 60_000
-/** At which pass of a point the service dies there: not at the first, so that other work is under way. */
+/** The service dies when it reaches a crash point for the nth time. Not the first time, so that other work is under way. */
 const PASSES = IS_FULL ? 100 : 2
-/** Every point that a payment or an event passes. */
+/** Every crash point that a payment or an event passes. */
 const POINTS = [
   'webhook: claimed',
   'payment: invoice made',
@@ -37,7 +38,10 @@ const POINTS = [
   'delivered: confirmed',
   'release: released',
 ]
-/** While the test waits for these points, it keeps a transaction open. Events get no numbers then, so their own points are not passed. */
+/**
+ * While the test waits for the service to die at these points, it keeps a transaction open. Events get no numbers then, so the
+ * service would never reach the points of events and webhooks.
+ */
 const WITH_OPEN_TRANSACTION = ['payment: committed', 'redeem: claimed']
 
 type Event = { id: string; type: string; data: { paymentId?: string; keyId?: string } }
@@ -59,7 +63,7 @@ beforeAll(async () => {
   created = await merchant.owner.createReady()
   reader = new Owner(yard, await yard.newKey(['webhooks:write', 'events:read'], merchant.owner.accountId))
   receiver = await openReceiver()
-  // While a webhook fails, it gets one request at a time. Several of them keep the service busier.
+  // While a webhook fails, it gets one request at a time. With several webhooks, the service has more to do.
   const secrets = new Map<string, string>()
   for (const type of ['payment.settled', 'payment.paid', 'payment.redeemed', 'payment.released']) {
     const { url, secret } = await createWebhook(reader, { url: `${receiver.url}/${type}`, types: [type] })
@@ -93,7 +97,7 @@ const insist = (what: string, ask: () => Promise<Answer>): Promise<boolean> =>
 
 const hold = { holdSeconds: 600 }
 
-/** The ways in which a payment is delivered; each returns its events. */
+/** The ways in which a payment is delivered. Each function returns the types of the events that it causes. */
 const DELIVERIES: ((payment: Paid) => Promise<string[]>)[] = [
   async (payment) => {
     await insist('the delivery', () => merchant.redeem(payment, { requestId: 'only' }))
@@ -120,7 +124,7 @@ async function purchase(nth: number): Promise<void> {
   const payment = await eventually(() => merchant.create(created.node.id), 'the payment to be created')
   const credential = credentialOf(payment, await eventually(() => preimageFrom(created, payment), 'the preimage'))
   const deliver = DELIVERIES[nth % DELIVERIES.length]
-  // At the same time, so that some settlements are learnt by asking the node.
+  // At the same time, so that the service learns of some settlements by asking the node.
   const [types = []] = await Promise.all([
     deliver?.({ ...payment, credential }),
     eventually(() => isPaid(payment), 'the payment to be paid'),
@@ -145,7 +149,7 @@ async function letTimePass(isDead: boolean): Promise<void> {
   await sql`SELECT pg_notify(${DELIVERIES_DUE}, '')`
 }
 
-/** Writes an event and stays open, so that later events commit first. It is never idle, because the store ends a silent transaction. */
+/** Writes an event and stays open, so that later events commit first. Never idle, because the store ends idle transactions. */
 function openTransaction(keyId: string): { commit: () => Promise<unknown> } {
   let mayCommit = false
   const work = sql.begin(async (transaction) => {

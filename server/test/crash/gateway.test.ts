@@ -11,7 +11,7 @@ import { type Answer, eventually } from '../support/server.ts'
 
 /** Reliability 1, 7 and 8 at the gateway: if the service dies between an effect and its answer, a repeated request gets the same answer. */
 
-/** C41: a repeated request is carried out this long after the first one, if that one never ended. */
+/** C41: if the first request never ends, a repeated one is carried out after this time. */
 const TAKEN_OVER_SECONDS = 30
 
 let yard: CrashingYard
@@ -19,7 +19,7 @@ let merchant: Merchant
 let nodeId: string
 
 beforeAll(async () => {
-  // The nodes' events must not arrive, because they would record settlements at unpredictable times.
+  // The nodes' events must not arrive, because the service would then record settlements at unpredictable times.
   yard = await new CrashingYard({ store: 'embedded', env: { NODE_CALLBACK_URL: NOWHERE } }).start()
   merchant = await newMerchant(yard)
   nodeId = (await merchant.owner.createReady()).node.id
@@ -286,7 +286,8 @@ test('C38: PostgreSQL dies during validations: 503 or the right answer, one tran
   const clients = payments.slice(0, last).map(client)
   await pause(250)
   const store = await yard.takeStoreAway()
-  // This client starts without the store, because on a busy machine all others may have been validated before.
+  // This client begins while the store is down. On a busy machine, all other payments may have been validated before, and are
+  // then served from the cache of verified credentials.
   clients.push(client(payments[last] as Paid, last))
   await eventually(() => answers[last]?.some(({ status }) => status === 503), 'a validation without the store')
   store.giveBack()
@@ -304,7 +305,7 @@ test('C38: PostgreSQL dies during validations: 503 or the right answer, one tran
   }
 })
 
-/** The last test of the file: it looks at every payment of the tests before, all of which were interrupted. */
+/** Must be the last test of the file: it checks the payments of all tests above. */
 test('C53: whatever was killed, each step of a payment is in the feed once, in order, and without a gap', async () => {
   await eventually(
     () => inStore(async (sql) => (await sql`SELECT 1 FROM event_outbox LIMIT 1`).length === 0),

@@ -74,7 +74,7 @@ test('C70: an interrupted adoption is finished from its own directory, even if t
   const [copy, renamed] = [`${directory}-copy`, `${directory}-renamed`]
   cpSync(directory, copy, { recursive: true })
   const adoption = (path: string): string[] => ['adopt', path, '--account', owner.accountId, '--version', '0.8.0']
-  // Until a seed.dat is replaced, the operator may still adopt another copy.
+  // Until the command has replaced the seed.dat of one copy, the operator may still adopt another copy.
   await diesAt('adopt: the id is chosen', adoption(copy))
   await diesAt('adopt: copied', adoption(directory))
   const before = contentsOf(copy)
@@ -98,7 +98,7 @@ describe('Reliability 1 and 14: release', () => {
       const parent = temporaryDirectory()
       const directory = join(parent, 'released')
       await diesAt(point, ['release', id, directory])
-      // Whatever happened to the command, the node is gone here.
+      // Wherever the command died, this installation no longer has the node.
       expect((await yard.v1('GET', `/${id}`)).status).toBe(404)
       expect((await yard.operator('POST', `/nodes/${id}/undelete`)).status).toBeGreaterThanOrEqual(404)
       expect(await command(yard, ['release', id, directory])).toMatchObject({

@@ -19,7 +19,10 @@ const BAD: Point[] = [
 
 describe('Reliability 1 and 14: update', () => {
   let matrix: CrashMatrix
-  /** One for each row of the tables, created while only the old version was offered, because new nodes get the latest version. */
+  /**
+   * One node for each entry of GOOD and BAD. They are created while only the old version is offered, because new nodes get the
+   * latest version.
+   */
   let nodes: Created[]
 
   beforeAll(async () => {

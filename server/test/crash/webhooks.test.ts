@@ -5,7 +5,7 @@ import { createWebhook, deliveriesOf, happen, newSubscriber } from '../events/su
 import { CrashingYard } from '../support/crash-matrix.ts'
 import { eventually } from '../support/server.ts'
 
-/** Reliability 1 for webhooks: if the service dies during an attempt, the next process makes it again. */
+/** Reliability 1 for webhooks: if the service dies during an attempt, the next process repeats the attempt. */
 
 let yard: CrashingYard
 beforeAll(async () => {
@@ -21,7 +21,7 @@ test.each([
   const webhook = await createWebhook(owner, { url: receiver.url, types: ['key.created'] })
   yard.arm(point)
   const sql = yard.sql()
-  // Written directly, because the service may die before it responds to a request.
+  // The test writes the event directly, because the service may die before it responds to a request.
   await sql`INSERT INTO activity (account_id, actor, action, target) VALUES (${owner.accountId}, 'test', 'key.created', 'key_1')`
   await yard.died(point)
   expect(receiver.received).toHaveLength(sentBefore)
@@ -52,7 +52,7 @@ test('C53, C56: if PostgreSQL dies while a request is open, that event and later
   await eventually(() => deliveriesOf(owner, webhook), 'the service to work again')
   const second = await happen(owner)
   const sql = yard.sql()
-  // Unless the result could still be recorded, the lease must end first.
+  // If the result of the first attempt could not be recorded, its lease must end before the event is sent again.
   await sql`UPDATE webhook_deliveries SET lease_until = now() WHERE webhook_id = ${webhook.id} AND lease_until IS NOT NULL`
   const isDelivered = async () => (await deliveriesOf(owner, webhook, '?status=delivered')).length === 2
   await eventually(isDelivered, 'both deliveries')

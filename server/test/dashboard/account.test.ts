@@ -15,7 +15,7 @@ let server: Server
 let ann: Visitor
 let bob: Visitor
 let sql: Database
-/** Every route of the dashboard except signing in and out, also as the operator, taken from the router. */
+/** Every route of the dashboard that needs a person's session: all in the router except /me and those for signing in and out. */
 let routes: { method: string; url: string }[]
 
 beforeAll(async () => {
@@ -178,7 +178,7 @@ describe('an account with data of every kind', () => {
     expect((await ann.want(200, 'GET', '/keys')).keys).toHaveLength(1)
   })
 
-  // Each response is checked against the contract, field by field, when it is received.
+  // `want` checks each response against the contract, field by field.
   test('every route responds, and matches the contract', async () => {
     const { id } = node.node
     const overview = await ann.want(200, 'GET', '/overview')

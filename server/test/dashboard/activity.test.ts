@@ -33,7 +33,7 @@ const actions = ({ activity }: { activity: Entry[] }): string[] => activity.map(
 /** 2026-11-14 10:00 UTC. */
 const TEN = 1_794_650_400
 
-/** Only rows: the node has no process, and nothing was paid. */
+/** Only a row in the database: the node has no process. */
 async function newNode(accountId: string, name: string): Promise<string> {
   const id = newId('node')
   await sql`
@@ -189,7 +189,7 @@ test('entries that are not about payments are found by a separate index, however
     INSERT INTO activity (account_id, actor, action, target)
     SELECT ${gus.accountId}, 'node_x', 'payment.settled', 'pay_' || n FROM generate_series(1, 20000) n`
   await sql`ANALYZE activity`
-  // The statement itself, with an EXPLAIN in front.
+  // Puts EXPLAIN in front of the service's own statement, because a copy of it in the test could become out of date.
   const explaining = new Proxy(sql, {
     apply: (target, that, [strings, ...values]) => {
       const isWhole = /^\s*SELECT found\.id/.test(String(strings[0]))

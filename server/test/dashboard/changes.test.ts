@@ -53,7 +53,7 @@ async function watch(
     await tell(accountId)
     return told.length > 0
   }, 'the listening to begin')
-  // Notifications arrive in commit order, so once this one has arrived, none from before is left.
+  // Notifications arrive in commit order, so when the one sent here has arrived, all earlier ones have too.
   told.length = 0
   await notifyChanges(sql, [{ accountId, changes: ['nodes'] }])
   await eventually(() => told.some(({ nodes }) => nodes), 'the last one')

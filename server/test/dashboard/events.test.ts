@@ -67,7 +67,7 @@ test('a node becomes ready without a reload: reported within 2 s, like all its v
     await sql`SELECT extract(epoch FROM created_at) * 1000 AS made, extract(epoch FROM updated_at) * 1000 AS ready FROM nodes WHERE id = ${node.id}`
   for (const moment of [Number(row?.made), Number(row?.ready)]) {
     const after = stream.times.filter((time, index) => stream.events[index]?.nodes && time >= moment)
-    // Ten times the promised 2 s, for a busy machine. An unreported change would only be seen with the next one.
+    // Ten times the promised 2 s, for a busy machine. A change that is not reported would be seen only with the next change.
     expect(Math.min(...after) - moment).toBeLessThan(20_000)
   }
   const renamed = stream.next(ofNodes)
@@ -230,7 +230,8 @@ describe('when the service stops or the store goes down', () => {
   test('SIGTERM with open streams: they end, the service exits 0 within 10 s, and clients can listen to the next one', async () => {
     const own = await startServer({ env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
     const gus = await signUp(own)
-    // If the service waited for the streams, every stop would take 10 s. The fastest counts, because the machine may stall during one.
+    // If the service waited for the streams, every stop would take 10 s. The fastest of three stops counts, because a busy
+    // machine may delay one of them.
     let leastMs = Number.POSITIVE_INFINITY
     for (let time = 0; time < 3 && leastMs > 9_000; time++) {
       const open = await Promise.all([gus.listen(), gus.listen(), gus.listen()])

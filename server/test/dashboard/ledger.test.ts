@@ -89,7 +89,7 @@ describe('C31: the ledger adds up', () => {
     expect(found.matching).toEqual({ count: usage.length, amountMsat: sum(usage.map(({ amountMsat }) => amountMsat)) })
     const next = await credit.ledger(id, found.entries.at(-1)?.id, 100, { kind: 'usage' })
     expect(next.entries).toEqual(usage.slice(3))
-    // Only the first page has the sum, because calculating it again for each page would cost as much again.
+    // Only the first page has the sum, because it would be as slow to calculate for every further page.
     expect(next.matching).toBeNull()
     const early = await credit.ledger(id, undefined, 100, { from: NOON, to: NOON + 3_601 })
     expect(early.entries).toEqual(all.filter(({ createdAt }) => createdAt >= NOON && createdAt < NOON + 3_601))
@@ -113,7 +113,8 @@ describe('C31: the ledger adds up', () => {
       { nodeId: nodes[1], nodeName: 'x', isDeleted: true, amountMsat: chargedFor(nodes[1]), minutes: 181 },
     ])
     expect(sum(all.quarterHours.map(({ amountMsat }) => amountMsat))).toBe(sum(all.nodes.map(({ amountMsat }) => amountMsat)))
-    // Posted usage counts by the time of its entry: the third hour of each node, the minute of the stop, and the unposted 20 minutes.
+    // Posted usage counts at the time of its ledger entry. This period has the third hour of each node, the minute in which one
+    // node stopped, and the 20 minutes of the other that are not posted.
     const lastHour = await credit.usage(id, NOON + 2 * 3_600 + 900)
     expect(lastHour.nodes.map(({ minutes }) => minutes)).toEqual([80, 61])
     expect(await credit.usage(await newAccount(sql), NOON)).toEqual({ nodes: [], quarterHours: [] })
@@ -122,7 +123,7 @@ describe('C31: the ledger adds up', () => {
 
 describe('what nodes cost, with days that are added up', () => {
   const DAY = 86_400
-  /** Two nodes for ten days, an hour at a time, until the clock's present. */
+  /** Inserts ten days of usage of two nodes, in intervals of one hour, and sets the clock to the end of them. */
   async function longUse(): Promise<{ id: string; end: number; addUp: () => Promise<number> }> {
     await forgetNodes(sql)
     await sql`TRUNCATE usage_days, usage_quarter_hours, usage_days_added_up`
@@ -184,7 +185,8 @@ describe('what nodes cost, with days that are added up', () => {
       await usageOf(store, id, end - 11 * DAY, PRICE_MSAT)
       return (await count()) - before
     })
-    // Only the last day and part of another are not added up: about 80 entries, read twice, and as many intervals. All would be 1,400.
+    // Only the last day and part of another are not added up: about 80 entries, read twice, and as many intervals. To read
+    // everything would be 1,400 rows.
     expect(read).toBeLessThan(400)
   })
 

@@ -74,7 +74,7 @@ test('dashboard: what a node receives through its own invoices counts as receive
   }
   const ofTill = () => received(`&nodeId=${nodeId}`)
   const sql = server.sql()
-  /** Makes the node list everything again. */
+  /** Makes the service read again the whole list of what the node has received. */
   const listAgain = async (): Promise<void> => {
     const isListed = async () => (await ann.want(200, 'GET', `/received?days=1&nodeId=${nodeId}`)).unlistedNodes === 0
     await eventually(isListed, 'the list of the node')
@@ -89,7 +89,8 @@ test('dashboard: what a node receives through its own invoices counts as receive
   const json = { nodeId, amountSat: 300, description: 'Tea', protocol: 'l402' }
   const { challenge } = await ann.want(201, 'POST', '/payments', { json })
   await ann.want(200, 'POST', '/sandbox/pay', { json: { invoice: offerIn(challenge).invoiceText } })
-  // The service learns of this payment on its own; it learns of the invoice made by hand when the page asks for it.
+  // The service learns of the gateway payment on its own. It learns that the invoice made by hand was paid when the page asks for
+  // that invoice.
   await eventually(async () => (await ofTill()) - before === 300, 'the payment of the gateway')
   expect(await ann.want(200, 'GET', `/nodes/${nodeId}/invoices/${byHand.paymentHash}`)).toMatchObject({ isPaid: true })
   expect([(await ofTill()) - before, (await received('')) - beforeOfAll]).toEqual([4_300, 4_300])
@@ -105,7 +106,7 @@ test('security: the log has the node’s output and none of its secrets, for its
     (path) => path.includes(shop.node.id) && path.endsWith('daemon.log'),
   )
   expect([logs.length, secrets.length > 1]).toEqual([1, true])
-  // The sandbox logs no secret, but another version may.
+  // The sandbox daemon logs no secret, but another daemon or version may.
   for (const secret of secrets) appendFileSync(join(server.dataDir, logs[0] ?? ''), `started with ${secret} as before\n`)
   const { lines, isComplete } = await ofShop('/log')
   const text = lines.join('\n')
@@ -121,7 +122,7 @@ test('security: a line of the log that has lost its beginning is not shown', asy
   const [log = ''] = readdirSync(server.dataDir, { recursive: true, encoding: 'utf8' }).filter(
     (path) => path.includes(shop.node.id) && path.endsWith('daemon.log'),
   )
-  // Longer than what is read, and without an end.
+  // The line is longer than the part of the log that is read, and has no line break at its end.
   appendFileSync(join(server.dataDir, log), `${Object.values(shop.credentials)[0]}${'x'.repeat(70_000)}`)
   expect(await ofShop('/log')).toEqual({ lines: [], isComplete: false })
 })

@@ -85,7 +85,7 @@ describe('a node is operated as the public API does it', () => {
 
   test('an operation is shown while it is in progress', async () => {
     const pid = runningPidOf(server, limited.node)
-    // The node cannot exit before the operation has been seen.
+    // A stopped process cannot exit, so the operation is still in progress when the test looks.
     process.kill(pid, 'SIGSTOP')
     const stopping = ann.want(200, 'POST', `/nodes/${limited.node.id}/stop`)
     await eventually(async () => (await ann.want(200, 'GET', `/nodes/${limited.node.id}`)).operation === 'stop', 'the operation')
@@ -319,7 +319,7 @@ describe('sending', () => {
     })
     const once = await invoiceOf(shop, 10)
     expect(await pay(full.node.id, { invoice: once })).toMatchObject({ outcome: 'sent' })
-    // The node refuses, because it has paid: neither "no money left the node" nor "sent" would be right.
+    // The node refuses, because it has already paid this invoice: neither "no money left the node" nor "sent" would be right.
     expect(await pay(full.node.id, { invoice: once })).toMatchObject({ outcome: 'already_sent', amountSat: 10 })
     expect(await balanceOf(full)).toBe(before - 14)
   })

@@ -4,7 +4,7 @@ import { dashboardOperations } from '../../../contract/src/operations.ts'
 import { newRepeatKey, signUp, type Visitor } from '../support/dashboard.ts'
 import { type Server, startServer } from '../support/server.ts'
 
-/** Odd values in every parameter and field of every route: whatever is wrong with them, it is the caller's mistake. */
+/** Odd values in every parameter and field of the dashboard's routes: none of them may cause an internal error. */
 
 let server: Server
 let ann: Visitor
@@ -21,7 +21,7 @@ const ODD = [...ODD_TEXTS, ...ODD_NUMBERS]
 type Schema = TSchema & { properties?: TProperties; required?: string[]; enum?: unknown[]; type?: string; minimum?: number }
 const fieldsOf = (schema: TSchema | undefined): [string, Schema][] =>
   Object.entries((schema as Schema | undefined)?.properties ?? {}) as [string, Schema][]
-/** Something that each required field accepts, so that the odd one is the only mistake. */
+/** A value that the field accepts, so that the odd value is the only mistake of a request. */
 const usual = ({ enum: values, type, minimum }: Schema): unknown =>
   values?.[0] ??
   (type === 'integer'

@@ -13,7 +13,7 @@ import { type Server, startServer } from '../support/server.ts'
 
 let server: Server
 let sql: Database
-/** Enough for an index to be the best plan: with a fifth of this, it would be a sequential scan. */
+/** So many that PostgreSQL uses an index. With a fifth of them, it would prefer a sequential scan. */
 const PAYMENTS = 100_000
 const NODES = 1_000
 const HOUR = 3_600
@@ -158,7 +158,7 @@ describe('what the overview shows', () => {
       await sql`UPDATE nodes SET status = ${status}, operation = NULL WHERE id = ${copy}`
       expect(await nodes()).toEqual({ ready: 1, silent: 0, ...rest, [named]: 1 })
     }
-    // A failed node that is being started counts as starting, as in the list of failed nodes.
+    // A failed node that is being started counts as starting, not as failed, as in the filter of the list (node-filter.ts).
     await sql`UPDATE nodes SET operation = 'start' WHERE id = ${copy}`
     expect(await nodes()).toEqual({ ready: 1, silent: 0, ...rest, starting: 1 })
   })
@@ -174,13 +174,13 @@ describe('what the overview shows', () => {
       { ageSeconds: HOUR, settledAgo: HOUR, isPaid: true, amountSat: 2 },
       { ageSeconds: HOUR, settledAgo: HOUR, isPaid: true, amountSat: 3 },
       { ageSeconds: HOUR, settledAgo: HOUR, isPaid: true, amountSat: 4 },
-      // Still within the time a customer needs, too old, and never paid.
+      // None of these three counts: settled a moment ago, so its customer may still come; too old; never paid.
       { ageSeconds: 60, settledAgo: 30 },
       { ageSeconds: 8 * DAY, settledAgo: 8 * DAY },
       { ageSeconds: HOUR },
     ])
     expect(await attention()).toEqual({ ...none, unclaimedPayments: 1 })
-    // One claim lapsed, one delivery failed; the payment that was only validated stays out.
+    // One claim lapsed, one delivery failed; the payment that was only validated is not counted.
     await sql`
       UPDATE paid_payments SET redeemed_at = now() - interval '1 hour', redeem_request_id = 'r', held_until = now() - interval '1 minute'
       WHERE id IN (SELECT id FROM gateway_payments WHERE account_id = ${bob.accountId} AND amount_sat = 2)`

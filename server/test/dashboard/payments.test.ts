@@ -201,7 +201,7 @@ describe('one payment', () => {
     await ann.want(204, 'DELETE', `/keys/${keyId}`)
     expect((await ann.want(200, 'GET', `/payments/${id}`)).createdBy).toEqual({ id: keyId, kind: 'key', name: 'Shop server' })
     expect((await ann.want(200, 'GET', `/payments?keyId=${keyId}`)).payments).toHaveLength(1)
-    // A payment that a person tried out names the person.
+    // A payment that was created in the try-it panel names the person.
     const { id: tried } = await ann.want(201, 'POST', '/payments', { json })
     expect((await ann.want(200, 'GET', `/payments/${tried}`)).createdBy).toEqual({
       id: ann.userId,

@@ -8,7 +8,7 @@ import { signUp, type Visitor } from '../support/dashboard.ts'
 import { storeOf } from '../support/gateway.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
-/** C83: searching payments cannot take the database away from others. */
+/** C83: searches cannot use up the database connections that other requests need. */
 
 let server: Server
 let sql: Database
@@ -34,7 +34,7 @@ test('C83: however many searches an account sends at once, they use one connecti
     expect([first.status, first.json().error.message]).toEqual([503, expect.stringMatching(/took too long. Narrow it down/)])
     return sent
   })
-  // The search that waited behind it succeeds, because the table is free again.
+  // A search that waited behind the first one succeeds, because the table is no longer locked.
   expect((await Promise.all(searches)).map(({ status }) => status)).toContain(200)
 })
 

@@ -23,7 +23,7 @@ afterAll(() => {
   for (const close of closing) close()
 })
 
-/** All events after the cursor; waits for those types, in any order. */
+/** All events after the cursor. Waits until each of these types is among them, in any order. */
 function eventsAfter(cursor: string, ...types: string[]): Promise<Event[]> {
   return eventually(async () => {
     const { events } = await reader.want<Page>(200, 'GET', `/events?limit=200&cursor=${cursor}`)

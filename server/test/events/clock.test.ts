@@ -13,7 +13,7 @@ import { DELIVERIES_DUE } from '../../src/store/events/webhooks.ts'
 import { type Clock, freshDatabase, NOON, newAccount } from '../support/credit.ts'
 import { eventually } from '../support/server.ts'
 
-/** Deliveries, while the clock of the database or of the process jumps. */
+/** Webhook deliveries while the clock of the database is set forward or back, or the clock of the process is wrong. */
 
 const HOUR = 3_600
 const LEASE_SECONDS = 30

@@ -105,7 +105,7 @@ test('C61: the connection goes to the address that was checked, and names the ho
   const guard = new AddressGuard({ allowPrivate: true, allowHttp: false, isOwnPort: () => false, resolve })
   const url = `https://shop.example:${checked.port}/`
   const result = await sendOnce(guard, { url, headers: {}, body: '{}' }, new AbortController().signal)
-  // The test process does not trust the authority, but it fails only after it has connected.
+  // The test process does not trust the authority, but the request fails only after it has connected.
   expect(result.error).toBe('The connection failed (UNABLE_TO_VERIFY_LEAF_SIGNATURE).')
   expect([checked.names, checked.connections, other.connections, found.length]).toEqual([['shop.example'], 1, 0, 1])
 })

@@ -2,7 +2,7 @@ import { storeOf } from '../support/gateway.ts'
 import { Owner } from '../support/nodes.ts'
 import { eventually, type Server } from '../support/server.ts'
 
-/** An account with webhooks, and what it asks the service. */
+/** Helpers for tests of webhooks: an account that has some, and its requests to the service. */
 
 export type Webhook = {
   id: string

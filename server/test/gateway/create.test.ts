@@ -177,7 +177,7 @@ describe('C34: the order of checks', () => {
   test('C34: a node that is not ready cannot be paid: 502 until it is', async () => {
     const { node } = await merchant.createReady({ name: 'slow to rise' })
     const unavailable = [502, 'payment_service_unavailable']
-    // Set back to provisioning, and kept there until the request is answered.
+    // The node is set back to provisioning, and stays so until the request is answered.
     const { giveBack } = await withhold(storeOf(server), node, 'provisioning')
     expect(await refusal(wish({ nodeId: node.id }))).toEqual(unavailable)
     await giveBack()
@@ -210,7 +210,7 @@ describe('C34: the order of checks', () => {
         isOver = true
         return { answer, ms: performance.now() - start }
       })
-      // More than the connections that are kept for the node.
+      // More requests than the 32 connections that the service has to one node at most.
       const crowd = times(40, () => ask(wish({ nodeId: hung.node.id })))
       await new Promise((resolve) => setTimeout(resolve, 300))
       const others = await Promise.all([

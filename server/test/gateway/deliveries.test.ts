@@ -411,7 +411,7 @@ describe('C45: expect', () => {
       400,
       'invalid_payment_credential',
     ])
-    // The request that has the claim repeats it with different terms: it keeps the claim and gets an error.
+    // The request that has the claim is repeated with different terms. It gets an error, and keeps the claim.
     expect(await refusal(merchant.redeem(paid, { requestId: 'a' }))).toEqual(OK)
     expect(await refusal(merchant.redeem(paid, { requestId: 'a', ...expected }))).toEqual([409, 'terms_mismatch'])
   })

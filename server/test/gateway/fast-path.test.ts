@@ -21,7 +21,8 @@ import { eventually } from '../support/server.ts'
 
 /**
  * A single statement serves credentials that were issued with the current protocol key. For an older key, the payment is read first, and
- * the outcome tables decide. Two instances on one store, each with a different current key, take every state of a payment through both.
+ * the outcome tables decide. Every state of a payment is tested both ways, with two instances on one store that have different
+ * current keys.
  */
 let sql: Database
 let call: { accountId: string; actor: string }
@@ -215,7 +216,7 @@ describe('C38: many validations at once', () => {
 
   test('of many callers that mark one payment as paid, only the one that is recorded gets the payment', async () => {
     const payments = await Promise.all(Array.from({ length: 10 }, () => made(SETTLED)))
-    // Two processes, which meet the payments in opposite orders.
+    // Two batchers, as in two processes, that mark the payments in opposite orders.
     const processes = [new PaidBatches(sql), new PaidBatches(sql)]
     const calls = processes.flatMap((batches, index) =>
       Array.from({ length: 5 }, (_, turn) =>

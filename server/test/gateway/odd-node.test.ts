@@ -465,7 +465,7 @@ describe('queries caused by a node’s own events', () => {
       for (const _ of ['at once', 'right after'])
         expect(new Set(await Promise.all(Array.from({ length: 100 }, () => tell(hash))))).toEqual(new Set([204]))
     })
-    // One because of the first event. In each second that passes, the sweep and another event may each cause one more.
+    // The first event causes one query. In each second that passes, the sweep and another event may each cause one more.
     expect(asks).toBeGreaterThanOrEqual(1)
     expect(asks).toBeLessThan(100)
   })
@@ -520,7 +520,7 @@ test.each<[what: string, reply: Reply]>([
   const { id } = await charge(merchant, shop)
   const state = async (): Promise<Record<string, unknown> | undefined> =>
     (await sql`SELECT ask_at, unpaid_at FROM gateway_payments WHERE id = ${id}`)[0]
-  // As if the node had reported it unpaid before: only its latest answer counts.
+  // As if the node had reported the invoice as unpaid before: only its latest answer counts.
   await while_(
     'payments',
     () => reply,

@@ -7,15 +7,16 @@ import { eventually, type Server, startServer } from '../support/server.ts'
 /** Reliability 6: concurrent requests through two processes that share only the store. */
 
 /**
- * Rounds: many for the transition to paid and for the claim, some for each other way to get there. With a claim or a transition that reads
- * before it writes, every round fails; with a settlement that both processes record, four rounds of ten do.
+ * How many payments each test uses: many in the two most important tests (the transition to paid, and the claim), some in the
+ * others. If a transition or a claim read the row before it wrote it, the test would fail with every payment; if both processes
+ * recorded a settlement, with four payments of ten.
  */
 const [MANY, SOME] = process.env.FULL === '1' ? [100, 15] : [20, 3]
 const CLIENTS = 100
-/** This many payments in flight at a time, so that the hundred requests of each really overlap. */
+/** Only this many payments at a time, so that the hundred requests for each of them really overlap. */
 const TOGETHER = 5
 
-/** After a failure, the same seed repeats the same order. */
+/** To repeat the order of a failed run, set SEED to the number in the names of its tests. */
 const seed = Number(process.env.SEED ?? randomInt(2 ** 31))
 
 let server: Server
@@ -39,7 +40,7 @@ beforeAll(async () => {
   nodeId = (await heard.owner.createReady()).node.id
   lines = [server, replica].map((one) => new Line(one, heard.key.key, (TOGETHER * CLIENTS) / 2))
   sql = server.sql()
-  // The final state does not show a second transition with the same result, so the store itself counts each one.
+  // The final state does not show a second transition with the same result, so triggers in the database record each transition.
   await sql.unsafe(`
     CREATE TABLE witness (payment text NOT NULL, what text NOT NULL);
     CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO witness VALUES (coalesce(NEW.id, OLD.id), TG_ARGV[0]); RETURN NULL; END';

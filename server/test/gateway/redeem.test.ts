@@ -92,7 +92,7 @@ describe('expiry', () => {
     expect(await Promise.all(all.map(({ payment }) => statusOf(payment, hurried)))).toEqual(all.map(() => 'payment_required'))
 
     await itIs(BRIEF.challengeSeconds)
-    // The node’s events are rejected and the service has not asked it yet, so it does not know that two of the invoices were paid.
+    // The service rejected the node’s events and has not asked the node yet, so it does not know that two invoices were paid.
     expect(await Promise.all(all.map(({ payment }) => statusOf(payment, hurried)))).toEqual(all.map(() => 'expired'))
     for (const { payment, credential } of [mpp, l402]) await accepted(validate(hurried, payment.id, credential))
     for (const { payment, credential } of [noMpp, noL402]) {
@@ -108,7 +108,7 @@ describe('expiry', () => {
     expect(await rowOf(server, noMpp.payment.id)).toMatchObject({ settled_at: null, paid_at: null })
 
     await itIs(BRIEF.credentialSeconds)
-    // Empties the cache of validated credentials, whose entries expire by the process's own clock, which the test does not move.
+    // Empties the cache of validated credentials. Its entries expire by the process's own clock, which the test does not move.
     await brief.restart()
     await accepted(validate(hurried, mpp.payment.id, mpp.credential))
     for (const attempt of [validate, redeem])

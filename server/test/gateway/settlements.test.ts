@@ -66,7 +66,7 @@ const eventOf = (paymentHash: string, more: object = {}): string =>
   )
 
 let addresses = 0
-/** Each event comes from its own address, so that only the test of the limit reaches it. */
+/** Each event comes from its own address, so that only the test of the rate limit (C44) reaches that limit. */
 const from = (): Record<string, string> => ({ 'x-forwarded-for': `10.200.${(addresses >> 8) & 255}.${addresses++ & 255}` })
 
 const tell = async (of: Node, payment: Payment, more: object = {}): Promise<Answer> => {
@@ -86,7 +86,7 @@ const paidInSilence = async (of: Node): Promise<Paid> => {
   return merchant.pay(payment)
 }
 
-/** An event's query has two seconds. If that is not enough on a busy machine, the sweep repeats it, because the event has made it due. */
+/** An event's query has two seconds. If that is not enough on a busy machine, the sweep asks: the event made the payment due. */
 const untilSettled = (payment: { id: string }): Promise<boolean> => eventually(() => isSettled(payment), 'the settlement')
 
 const hasFunds = async ({ id }: Node): Promise<boolean | undefined> =>
@@ -126,12 +126,12 @@ describe('the event', () => {
     const first = await merchant.get(told.id)
     expect(first).toMatchObject({ status: 'payment_required', settledAt: expect.any(Number), paidAt: null })
     expect(first.settledAt).toBeGreaterThan(before)
-    // A signature without a time has no replay protection, so a repeated event must not matter.
+    // Nothing prevents the replay of a signed event, so a repeated event must not matter.
     for (const _ of [1, 2]) expect((await tell(node, told)).status).toBe(204)
     expect(await merchant.get(told.id)).toEqual(first)
     expect(await settlementsOf(told)).toEqual([{ actor: node.id }])
     expect(await askAtOf(told)).toEqual({ fromNow: null, fromExpiry: null })
-    // C37: settled after its expiry, it is not expired: the money was received.
+    // C37: a settled payment is not shown as expired, even after its expiry: the money was received.
     await sql`UPDATE gateway_payments SET expires_at = now() - interval '1 day' WHERE id = ${told.id}`
     expect(await merchant.get(told.id)).toMatchObject({ status: 'payment_required', settledAt: first.settledAt })
     const listed = await merchant.send('GET', '?status=expired&limit=100')
@@ -301,7 +301,7 @@ describe('the sweep', () => {
   afterEach(free)
 
   test('C40: without any event the settlement is known within 20 s, and the payment is not marked paid', async () => {
-    // Checks when the sweep is scheduled. How long it then takes depends on the machine.
+    // Checks when the first query is due, because how long it then takes depends on the machine.
     await sql.unsafe(`
       CREATE TABLE first_asks (id text, seconds float8);
       CREATE FUNCTION note_first_ask() RETURNS trigger LANGUAGE plpgsql AS
@@ -402,7 +402,7 @@ describe('the sweep', () => {
       const payment = await neighbour.create(neighbourNode.id)
       await notBefore([payment], '1 hour')
       await neighbour.pay(payment)
-      // Expired, because about open invoices the node would be asked for a list instead.
+      // The invoices must look expired, because for many open ones the service would ask the node for a list instead.
       await expiredAgo(stuck, '5 minutes')
       const fromNow = async (): Promise<number> => (await askAtOf(stuck[0] as Payment)).fromNow ?? -1
       await eventually(async () => (await fromNow()) > 1, 'the sweep to be stuck')
@@ -563,8 +563,8 @@ describe('before a node stops', () => {
       silentSince = Date.now()
     }
     await between(silence, () => merchant.owner.act(own.id, 'stop'))
-    // Two seconds for the queries, ten for a process that does not exit on its own.
-    // One after the other, the calls to the node would take 80 s.
+    // The queries may take two seconds, and a process that does not exit on SIGTERM is killed after 45.
+    // If the 40 queries were made one after the other, they would take 80 s.
     expect(Date.now() - silentSince).toBeLessThan(60_000)
     expect((await merchant.owner.get(own.id)).status).toBe('stopped')
   })

@@ -42,7 +42,8 @@ const median = (numbers: number[]): number => numbers.sort((one, other) => one -
 describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
   test('costs its own customers a 502, and does not affect others', async () => {
     if (!slow || !quick) throw new Error('not begun')
-    // A new node each time: one with many open invoices is asked for lists, which would settle the payments below before it is slow.
+    // A new node each time: a node with many open invoices is asked for lists, and a list would settle the payments below before
+    // the node is made slow.
     const slowNode = (await slow.owner.createReady()).node
     const [theirs, ours] = [lineOf(slow, 2 * IN_FLIGHT), lineOf(quick, 4)]
     const wish = { amountSat: 10, description: 'test' }
@@ -51,11 +52,11 @@ describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
     const unpaid = await inTurns(Array.from({ length: 20 }), 5, () => (slow as Merchant).create(slowNode.id))
     await sql`UPDATE gateway_payments SET ask_at = now() + interval '1 hour' WHERE node_id = ${slowNode.id}`
     const stuck = await inTurns(unpaid, 5, (payment) => (slow as Merchant).pay(payment))
-    // Otherwise the node would be restarted after a minute without an answer, and no longer be slow.
+    // Otherwise the node would be restarted after five checks without an answer (health-check.ts), and no longer be slow.
     const { giveBack } = await withhold(sql, slowNode)
     const statuses = { theirs: new Set<number>(), ours: new Set<number>() }
 
-    /** Sequentially: creations, and validations that must ask the node. */
+    /** Measures creations, and validations that must ask the node, one request after the other. */
     const measure = async (): Promise<{ create: number; validate: number }> => {
       const paid: Paid[] = await inTurns(Array.from({ length: ROUNDS }), 4, () => (quick as Merchant).createPaid(quickNode.id))
       const times = { create: [] as number[], validate: [] as number[] }

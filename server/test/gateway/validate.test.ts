@@ -411,7 +411,7 @@ describe('settlement', () => {
       // If these validations waited for the node, each would take two seconds.
       expect(performance.now() - start).toBeLessThan(30_000)
       expect(await refused(validate(merchant, open.payment.id, open.credential))).toEqual(UNAVAILABLE)
-      // We do not know that it is unpaid: a 410 would make the customer pay again.
+      // The service does not know whether this invoice was paid, and a 410 would make the customer pay again.
       expect(await refused(validate(merchant, late.payment.id, late.credential))).toEqual(UNAVAILABLE)
       expect(await refused(validate(merchant, open.payment.id, 'x'))).toEqual(WRONG)
       expect([await rowOf(server, open.payment.id), await rowOf(server, late.payment.id)]).toEqual(before)

@@ -109,7 +109,7 @@ describe('C65: payments in several protocols at once', () => {
     expect([one.status, other.status, other.text]).toEqual([201, 201, one.text])
     const conflict = await merchant.send('POST', path, { json: json({ amountSat: 11 }), headers })
     expect([conflict.status, conflict.json().error.code]).toEqual([409, 'idempotency_conflict'])
-    // The key of a batch is not that of a single payment.
+    // Idempotency keys are separate for each route, so a single payment can use the same key.
     expect((await ask(wish(), merchant, headers)).status).toBe(201)
   })
 

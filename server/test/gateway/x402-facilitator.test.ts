@@ -79,7 +79,7 @@ describe('C66: the facilitator', () => {
     const dear = { ...cheap.accepted, amount: '2000000' }
     const one = { ...cheap, accepted: dear }
     expect((await facilitator(merchant, 'settle', one, dear)).errorReason).toBe('invalid_exact_lnbtc_invoice_amount_mismatch')
-    // The buyer's own invoice with the same hash, which any wallet can write.
+    // An invoice that the buyer signed, with the payment hash of the paid one. Any wallet can write such an invoice.
     for (const change of [{ amount: '2000000' }, { requestHash: requestHashOf(`${URL_OF_REPORT}/2`) }, {}]) {
       const forgery = forged(cheap, change)
       for (const path of ['verify', 'settle'] as const) {

@@ -280,7 +280,7 @@ describe('C63: redeeming an x402 payment', () => {
 })
 
 describe('security 1: hostile bodies', () => {
-  /** 7,000 characters: escaped, they still fit into a body; in base64, into a credential. */
+  /** The text has up to 7,000 characters, so that it fits into a body when escaped, and into a credential in base64. */
   const hostile = (text: string): string[] => [
     text,
     Buffer.from(text).toString('base64'),

@@ -8,7 +8,7 @@ import type { Answer } from '../support/server.ts'
 
 export const URL_OF_REPORT = 'https://shop.example/report'
 
-/** The hash of GET without a body or bound headers. The members are written in the order of the canonical form. */
+/** The hash of a GET request without a body or bound headers. The members are written in the order of the canonical form. */
 export function requestHashOf(url: string): string {
   const binding = { bodyHash: sha256(''), domain: 'x402:exact:lnbtc:bolt11:http:1', headers: [], method: 'GET', url }
   return createHash('sha256').update(JSON.stringify(binding)).digest('hex')

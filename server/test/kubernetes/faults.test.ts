@@ -37,7 +37,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     }
   })
 
-  /** Waits until all are open, because resetting each as it opens would never reset all of them. */
+  /** Repeats the reset until all watches were open at once: a reset misses a watch that is just being opened. */
   const resetAllWatches = async (through: FaultProxy): Promise<void> => {
     await eventually(() => through.openWatches === WATCHES && through.resetWatches() === WATCHES, 'the watches to reset')
   }
@@ -208,7 +208,8 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     const end = opened.runtime.watch(async (nodeId) => void reports.add(nodeId))
     const change = async (path: string, at: string, value: unknown): Promise<void> => {
       reports.clear()
-      // Repeated until it is reported: the controllers repair it at once, and a watch that is just being reopened does not see it.
+      // The change is repeated until it is reported: the controllers undo it at once, and a watch that is being reopened at that
+      // moment does not see it.
       await eventually(async () => {
         const found = await cluster.admin.get(path.replace(/\/status$/, ''))
         if (found) await cluster.admin.patch(path, found, [{ op: 'replace', path: at, value }])
@@ -242,7 +243,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     await start(next)
     await becomes(started(next), 'running')
     expect((await late.runtime.observe(started(next))).process).toEqual({ run: 2, version: '0.8.0' })
-    // A watch that receives nothing is reopened every second, and meanwhile there is no view.
+    // A watch that receives nothing is reopened every second, and meanwhile the cache has no view of the node.
     const cached = await eventually(() => late.cache.view(node.id)?.statefulSet, 'the watches to follow again')
     expect(cached.metadata.annotations?.['boltyard.dev/run'], 'the cache is still old').toBe('1')
     await late.close()

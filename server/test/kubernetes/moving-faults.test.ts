@@ -21,7 +21,7 @@ import type { Key } from '../support/server.ts'
 import { Specs, wanting } from '../support/specs.ts'
 import { FUNDED_SAT, newPath, openYards, refusal, statefulSetOf, walletOn } from './moving-yards.ts'
 
-/** Later than every lease of the service. */
+/** Higher than every lease epoch that the service reaches in these tests. */
 const LATE_EPOCH = 1_000_000
 
 /** C90 and C91: processes that are paused, databases that are restored, objects that are lost. */
@@ -95,7 +95,7 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
     const pod = await podOf(`${volumeName(id)}-0`)
     if (pod) await cluster.admin.deletePod(pod, `${PATHS.pods(cluster.namespace)}/${volumeName(id)}-0`, 1)
   }
-  /** Ends the connection with the lock, as a restart of PostgreSQL or a long pause of the process would. */
+  /** Ends the connection that holds the lock, as a restart of PostgreSQL or a long pause of the process would. */
   const loseLock = async (): Promise<void> => {
     const ended = await sql`
       SELECT pg_terminate_backend(pid) FROM pg_locks, hashtextextended('moving a wallet', 0) AS key
@@ -151,7 +151,8 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
   test('C90: the wallet of a node that was created in the cluster, and that the database does not know, is refused', async () => {
     const created = await yard.createReady()
     const { id } = created.node
-    // The operator rescued the wallet by hand, from a snapshot and the Secret. Nodes made by an earlier version have no annotations.
+    // As if the operator had rescued the wallet by hand, from a snapshot and the Secret. The test also removes the annotations of
+    // the claim, because nodes of earlier versions have none.
     const rescued = newPath()
     mkdirSync(rescued)
     for (const name of await databasesOf(id)) cpSync(join(await volumeOf(id), name), join(rescued, name))

@@ -80,7 +80,7 @@ describe.skipIf(hasNoPlane())('wallets on Kubernetes', () => {
     expect(volumePods(there)).toEqual([])
     const home = idOf(await adopt(machine, back, onMachine))
     expect(await startedBalance(machine, onMachine, home, created)).toBe(FUNDED_SAT)
-    // The wallet was in this cluster before, so only a directory that descends from its last release here is accepted.
+    // The wallet was in this cluster before, so only what its last release here wrote, or a later release elsewhere, is accepted.
     expect(await adopt(yard, directory, key)).toEqual(refusal('is older than the release'))
   })
 

@@ -9,7 +9,7 @@ import { Yard } from '../support/crash.ts'
 import { hasNoPlane, imagesOf, kubeconfigFor, openCluster, replicaEnv } from '../support/kubernetes.ts'
 import { Server } from '../support/server.ts'
 
-/** Two replicas with exactly the permissions in the documentation, one PostgreSQL and real daemons. */
+/** Two replicas with exactly the permissions in docs/kubernetes.md, one PostgreSQL and real daemons. */
 describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
   let cluster: TestCluster
   let one: Yard
@@ -214,7 +214,7 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
     const changes = { id: moved, host: 'a machine', port: 1234, deleted_at: '2020-01-01', next_at: '2020-01-01' }
     await sql`INSERT INTO nodes SELECT (jsonb_populate_record(n, ${sql.json(changes)})).* FROM nodes n WHERE id = ${node.id}`
     await takeOverDeletedNodes(sql, await installationOf(sql))
-    // The node does not stay overdue, and it is not started.
+    // A replica looks at the node and sets its next check, but does not start it.
     await eventually(() => ended(moved), 'a replica to look at the node')
     const { MASTER_KEY, ...store } = one.sharedStoreEnv
     const process = await new Server({ env: { ...store, ...reaper, LOG_LEVEL: 'warn' } }).launch()

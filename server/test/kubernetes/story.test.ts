@@ -45,7 +45,7 @@ describe.skipIf(!isWanted)('the whole story on two replicas', () => {
     proxy?.close()
   })
 
-  // A test that failed must not take the API server away from the next one.
+  // If a test fails while the API server is down, the next test must find it running again.
   beforeEach(() => {
     proxy.isDown = false
   })
@@ -165,7 +165,7 @@ describe.skipIf(!isWanted)('the whole story on two replicas', () => {
 
   test('the API server is down: nodes sell, and operations wait until it is back', async () => {
     const { id } = await createReady()
-    // From now on, both replicas know its address.
+    // After this sale, both replicas know the address of the node.
     await sell(id)
     proxy.isDown = true
     proxy.resetWatches()

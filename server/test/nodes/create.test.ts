@@ -441,7 +441,7 @@ describe('with other prices, limits and versions', () => {
     expect(log.reverse().map(({ action }) => action)).toEqual(
       ['created', 'renamed', 'stop', 'start', 'restart', 'update', 'updated', 'delete'].map((what) => `node.${what}`),
     )
-    // The outcome of the update is logged by the node itself, everything else by the key.
+    // The actor of the update's outcome is the node, and of everything else the API key.
     for (const { action, actor, target } of log)
       expect([action, actor, target]).toEqual([action, action === 'node.updated' ? node.id : mine.key.id, node.id])
 

@@ -28,7 +28,7 @@ const infoWith = (channels: ChannelAnswer[], blockHeight: unknown) => ({
   version: '0.8.0',
 })
 
-/** [channels as the node lists them, whether it holds funds, its balance, block height] */
+/** `funds` and `sat` are the expected results; undefined means unknown. A row without a height has HEIGHT. */
 const CHANNELS: [
   name: string,
   channels: ChannelAnswer[],

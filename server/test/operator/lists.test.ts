@@ -107,7 +107,7 @@ describe('nodes', () => {
     expect(deleted.accountName).toBe((await get(`/accounts/${owner.accountId}`)).name)
     expect(await ids('&state=live')).toEqual([other.id])
     const sql = server.sql()
-    // It is restored with a line in the activity log, or not at all.
+    // The node is restored together with its line in the activity log, or not at all.
     await sql`ALTER TABLE activity ADD CONSTRAINT unwritable CHECK (action <> 'node.undeleted') NOT VALID`
     expect((await server.operator('POST', `/nodes/${node.id}/undelete`)).status).toBe(500)
     expect(await ids('&state=live')).toEqual([other.id])

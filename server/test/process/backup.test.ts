@@ -135,7 +135,7 @@ describe('refused with one line, and nothing is changed', () => {
     stdout: '',
     stderr: expect.stringMatching(new RegExp(`^[^\\n]*(${says.source})[^\\n]*\\n$`)),
   })
-  /** The situation after the loss of a database: it is empty, but the service's other files still exist. */
+  /** The situation after the loss of a database: a new, empty database, and the service's other files. */
   const newPlace = async () => {
     const dataDir = temporaryDirectory()
     writeFileSync(join(dataDir, 'host.id'), server.readSecret('host.id'))
@@ -266,7 +266,7 @@ test('killed at any moment, a restore leaves an empty database, and can be run a
 
 test.each([
   ['an earlier version', (all: Migration[]) => all.slice(0, -1)],
-  // 025 adds columns to tables that are in the backup.
+  // 025 adds a column to `accounts`, which is in the backup.
   ['a version without one of the migrations', (all: Migration[]) => all.filter(({ version }) => version !== 25)],
 ])('a backup of %s is restored, and then migrated', async (_title, earlier) => {
   const [from, to] = [await emptyDatabase(), await emptyDatabase()]

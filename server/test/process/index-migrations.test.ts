@@ -30,7 +30,7 @@ async function earlier(): Promise<{ address: Store; sql: Database }> {
   return { address, sql }
 }
 
-/** Runs the migrations until one waits for `table`, which another transaction is using, and then does the work. */
+/** Runs the migrations until one waits for `table`, which another transaction is using. Then does the work and ends that run. */
 async function whileBuilding({ address, sql }: { address: Store; sql: Database }, table: string, work: () => Promise<void>) {
   const migrating = openStore(address)
   await sql.begin(async (using) => {

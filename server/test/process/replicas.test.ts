@@ -14,8 +14,8 @@ import { type Answer, eventually, freePort, PATIENCE_MS, PROCESS, type Request }
 
 /**
  * Reliability 13: three processes on one PostgreSQL and one Redis, under load and faults. One is killed and started again,
- * and one is paused for longer than its leases. With FULL=1 the leases really expire, and a minute of random faults comes first; otherwise
- * the test moves their end, because the service measures them only by the database's clock. SEED=… repeats the choices of a run.
+ * and one is paused for longer than its leases. With FULL=1 the leases really expire, and a minute of random faults comes first.
+ * Otherwise, the test moves the end of a lease in the database, whose clock alone decides. SEED=… repeats the choices of a run.
  */
 
 const IS_FULL = process.env.FULL === '1'
@@ -24,10 +24,10 @@ const NODES_EACH = 3
 const PRICE_SAT_PER_DAY = 14_400
 const CREDIT_SAT = 1_000_000
 const AMOUNT_SAT = 10
-/** A client asks another process after this long without a response. It is no limit: every request can be repeated. */
+/** After this long without a response, a client repeats its request at another process. */
 const CLIENT_TIMEOUT_MS = 2_000
 const RANDOM_FAULTS_MS = 60_000
-/** Longer than a transaction of a silent process may stay open. */
+/** Longer than PostgreSQL keeps the transaction of a paused process open. */
 const LONGEST_PAUSE_MS = 15_000
 
 const isWanted = hasRedis() || process.env.CI === 'true'
@@ -67,7 +67,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
   let turn = 0
   const anyReplica = (): Yard => replicas[turn++ % replicas.length] as Yard
 
-  /** Asks one replica after the other until one gives an answer that ends the request. What was lost on the way is repeated. */
+  /** Repeats the request, at one replica after the other, until it gets an answer that ends it. */
   const insist = (
     ask: (replica: Yard) => Promise<Answer>,
     isEnd: (answer: Answer) => boolean,
@@ -91,7 +91,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
   }
   const isCreated = ({ status }: Answer): boolean => status === 201
 
-  /** What was bought: the payment, and how many of the two deliveries that were claimed at once were granted. */
+  /** A payment, and how many of its two concurrent redemptions were granted. */
   type Purchase = { id: string; nodeId: string; granted: number }
 
   async function buy({ node }: Created): Promise<Purchase> {
@@ -215,7 +215,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
     expect(await sql`SELECT id FROM nodes WHERE account_id = ${key.accountId}`).toEqual([{ id: answer.json().node.id }])
   })
 
-  /** One replica is killed while another is paused, again and again, and Redis comes and goes. The third is left alone. */
+  /** Again and again, one replica is killed while another is paused, and Redis is restarted. The third replica is left alone. */
   async function randomFaults(): Promise<void> {
     const seed = process.env.SEED ?? randomUUID()
     process.stderr.write(`SEED=${seed}\n`)

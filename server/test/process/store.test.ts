@@ -146,7 +146,7 @@ function promises(start: () => Promise<Store>): void {
     expect(await read()).toEqual(before)
   })
 
-  /** PostgreSQL 15.20 and 17.12 refuse to add a column with a default to a table whose row type is used by such a function. */
+  /** PostgreSQL 15.20 and 17.12 refuse to add a column with a default to a table whose row type is used by a parsed function. */
   test('no function that PostgreSQL keeps parsed uses the row type of a table, from schema 21 on', async () => {
     const sql = connect(await freshDatabase())
     const all = readMigrations()
@@ -169,7 +169,7 @@ function promises(start: () => Promise<Store>): void {
       all.filter(({ version }) => version <= 21),
     )
     expect(await found()).toEqual([])
-    // A database that ran migration 021 before that migration replaced the function.
+    // Simulates a database that ran an earlier text of migration 021, which did not replace the function yet.
     const [, asIn014 = ''] =
       /^CREATE (FUNCTION node_costs[^;]*;)/m.exec(all.find(({ version }) => version === 14)?.sql ?? '') ?? []
     await sql.unsafe(`CREATE OR REPLACE ${asIn014}`)
@@ -238,7 +238,7 @@ function promises(start: () => Promise<Store>): void {
     const change = { ...three, sql: `${givesUpFirst}; ALTER TABLE payments ADD b int; ALTER TABLE claims ADD b int` }
     let migrated: Promise<void> | undefined
     await lockingTransaction(serving, async (transaction) => {
-      // After a stall of the machine, both timeouts would have passed, and PostgreSQL could cancel either side.
+      // If the machine stalls, both the lock timeout and the deadlock timeout may pass, and PostgreSQL could cancel either side.
       await transaction`SET LOCAL deadlock_timeout = '10min'`
       await transaction`INSERT INTO claims VALUES (1)`
       migrated = migrate(migrating, [one, tables, change])

@@ -35,7 +35,7 @@ async function openPatient(): Promise<{ receiver: Receiver; webhook: Webhook; wa
   return { receiver, webhook: await createWebhook(owner, { url: receiver.url, types: ['key.disabled'] }), waiting }
 }
 
-/** Written directly, because a paused process would not answer a request. */
+/** Written directly to the database, because a paused process would not answer a request. */
 const eventsHappen = (count: number) => sql`
   INSERT INTO activity (account_id, actor, action, target)
   SELECT ${owner.accountId}, 'test', 'key.disabled', 'key_' || n FROM generate_series(1, ${count}) n`

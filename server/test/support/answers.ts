@@ -2,13 +2,13 @@ import { AjvCompiler } from '@fastify/ajv-compiler'
 import { inject } from 'vitest'
 import type { Promised } from '../../../testing/contract.ts'
 
-/** Every response of an operation in the contract is checked against it: status, error code and fields. */
+/** Checks the status, error code and fields of a response against the contract, if the contract has the operation. */
 
 type Validate = { (value: unknown): boolean; errors?: { instancePath: string; message?: string }[] | null }
 
 const patterns = inject('contract').map((operation) => ({
   operation,
-  // For a longer parameter, the router itself answers 404.
+  // The router answers 404 if a parameter is longer (maxParamLength in http/app.ts).
   pattern: new RegExp(`^${operation.path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]{1,200}')}$`),
 }))
 const isLiteral = ({ path }: Promised): boolean => !path.includes('{')

@@ -9,10 +9,10 @@ import type { AppDeps } from '../../src/http/deps.ts'
 import { createLogger } from '../../src/platform/log.ts'
 import { masterKeyOf } from '../../src/platform/secrets.ts'
 
-/** All routes and hooks of the service on a real socket, without a store: for tests of what is decided before any look-up. */
+/** The service's routes and hooks on a real socket, without a store, for tests of what is decided before the store is read. */
 
 const DOCS = fileURLToPath(new URL('../../../site/dist', import.meta.url))
-/** They have no store, so only the token itself is accepted. */
+/** Operator sessions without a store: only the operator token itself is accepted. */
 const sessionsWith = (token: string): OperatorSessions =>
   new OperatorSessions({ sql: undefined as never, master: masterKeyOf(Buffer.alloc(32)), publicUrl: 'http://localhost', token })
 
@@ -38,7 +38,7 @@ export async function openApp(env: Record<string, string> = {}, more: Partial<Ap
   return { port: (app.server.address() as AddressInfo).port }
 }
 
-/** Every route that the service registers with a sandbox and an operator, taken from the router. */
+/** Every route of a service that has a sandbox and an operator API, as the router lists them. */
 export async function registeredRoutes(): Promise<{ method: string; url: string }[]> {
   const deps = {
     config: readConfig({}),

@@ -9,7 +9,7 @@ export class Browser {
   readonly cookies = new Map<string, string>()
   server: Server
   origin: string
-  /** As reported by a proxy (TRUST_PROXY): everyone has their own, so that no one is limited because of others. */
+  /** The address that a proxy reports (TRUST_PROXY=1). Each browser has its own, so that they do not share a rate limit. */
   address = `10.1.${browsers >> 8}.${browsers++ & 255}`
 
   constructor(server: Server) {

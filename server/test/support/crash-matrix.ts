@@ -9,7 +9,7 @@ import { type Answer, eventually, type ServerSetup, temporaryDirectory } from '.
 
 export const FUNDED_SAT = 5_000
 
-/** A crash point, and at which of its passes the service dies there. */
+/** A crash point. The service dies when it passes the point for the nth time. */
 export type Point = [name: string, nth: number]
 
 /** Points that every operation of the reconciler passes. */
@@ -38,7 +38,7 @@ export class CrashingYard extends Yard {
     this.#orders = orders
   }
 
-  /** The running service dies when it passes the point for the nth time. It starts to count after the points in `first`, in that order. */
+  /** Makes the running service die at its nth pass of the point, counted after it has passed the points in `first`, in order. */
   arm(point: string, nth = 1, first: readonly string[] = []): void {
     writeFileSync(`${this.#orders}.new`, [point, nth, ...first].join('\n'))
     renameSync(`${this.#orders}.new`, this.#orders)
@@ -109,7 +109,7 @@ export class CrashMatrix {
     await this.settled()
     // Counting starts with the operation: a step of another node may come at any time, and passes the same points.
     const begun = point.startsWith('create: ') ? [] : [begin]
-    // The store shows that a step has ended before the service knows it. Then the service would die at the end of that earlier step.
+    // The store can show the end of an earlier step before the service passes that step's `recorded`, where it must not die.
     this.yard.arm(point, nth, point === 'reconciler: recorded' ? [...begun, 'reconciler: decided'] : begun)
     const answer = await work().catch((error: Error) => error)
     await this.yard.died(point).catch((error: Error) => {
@@ -136,7 +136,7 @@ export class CrashMatrix {
     expect(new Set(nodes.map(({ name }) => name)).size).toBe(nodes.length)
     const { id } = this.#bystander.node
     expect(yard.daemon(id), 'nobody touches a node that was not asked for').toEqual(this.#bystanderDaemon)
-    // If its output were a pipe to the dead service, the next line that it prints would kill it.
+    // If the daemon's output were a pipe to the dead service, the next line that the daemon prints would kill the daemon.
     expect(readlinkSync(`/proc/${this.#bystanderDaemon?.pid}/fd/1`)).toBe(`${yard.state(id)}/daemon.log`)
   }
 

@@ -20,8 +20,8 @@ export function lockWaitOn(sql: Sql, table: string): Promise<boolean> {
 }
 
 /**
- * A transaction whose locks last as long as the test needs them. PostgreSQL ends the service's after ten idle seconds, which a busy
- * machine may need to start a process.
+ * A transaction whose locks last as long as the test needs them. By default, a transaction ends after ten idle seconds, and a
+ * busy machine may need longer to start a process.
  */
 export function lockingTransaction<T>(sql: Database, work: (transaction: Sql) => Promise<T>): Promise<T> {
   return sql.begin(async (transaction) => {

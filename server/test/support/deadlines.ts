@@ -7,7 +7,8 @@ import { eventually } from './server.ts'
  */
 
 /**
- * Makes the node appear to have been wanted for this long, once `seen` holds. The new epoch keeps a step under way from overwriting that.
+ * As soon as the condition `seen` holds, sets `wantedSinceMs` (since when the node should run) this many seconds back. The new
+ * epoch keeps a running step from overwriting it.
  */
 export async function wantedFor(sql: Database, nodeId: string, seconds: number, seen: Fragment): Promise<void> {
   await eventually(async () => {
@@ -19,7 +20,7 @@ export async function wantedFor(sql: Database, nodeId: string, seconds: number, 
   }, `${nodeId} to be seen as the test needs it`)
 }
 
-/** Lets the node's running operation reach its deadline, once `seen` holds. */
+/** Lets the node's running operation reach its deadline as soon as the condition `seen` holds. */
 export async function endOperation(sql: Database, nodeId: string, seen: Fragment): Promise<void> {
   await eventually(async () => {
     const rows = await sql`

@@ -10,7 +10,7 @@ export type Protocol = 'mpp' | 'l402' | 'x402'
 export type Payment = { id: string; protocol: Protocol; status: string; challenge: string }
 export type Wish = { nodeId: string; amountSat: number; description: string; protocol?: Protocol; x402?: object; mpp?: object }
 
-/** A caller with all scopes; in a new account unless one is given. */
+/** A caller that may use nodes, payments and events; in a new account unless one is given. */
 export async function newMerchant(server: Server, accountId?: string): Promise<Owner> {
   return new Owner(server, await server.newKey(['nodes:write', 'gateway:write', 'events:read'], accountId))
 }
@@ -64,7 +64,7 @@ export async function preimageFrom({ node, credentials }: Created, { challenge }
   return (await callNode(node, credentials.password, 'GET', `/payments/incoming/${paymentHash}`)).json().preimage
 }
 
-/** The parameters of a challenge of either protocol, in order. */
+/** The parameters of an MPP or L402 challenge, in order. */
 export function parametersOf(challenge: string): Record<string, string> {
   const pairs = challenge.slice(challenge.indexOf(' ') + 1).split(', ')
   return Object.fromEntries(pairs.map((pair) => /^(\w+)="([^"]*)"$/.exec(pair)?.slice(1) ?? [pair, '']))
@@ -74,7 +74,7 @@ export function requestIn(challenge: string): any {
   return JSON.parse(Buffer.from(parametersOf(challenge).request ?? '', 'base64url').toString('utf8'))
 }
 
-/** The requirements in an x402 challenge, which is base64 of JSON and so has no blanks. */
+/** The requirements in an x402 challenge. It is base64 of JSON: unlike the other challenges, it contains no space. */
 export function requirementsIn(challenge: string): any {
   return JSON.parse(Buffer.from(challenge, 'base64').toString('utf8')).accepts[0]
 }

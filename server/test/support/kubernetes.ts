@@ -85,7 +85,7 @@ const PAGE = readFileSync(new URL('../../../docs/kubernetes.md', import.meta.url
 
 export const imagesOf = (...names: string[]): string => names.map((name) => `${name}=${imageOf(name)}`).join(',')
 
-/** A kubeconfig for a service account with exactly the rights in the documentation, which reaches the API server through `access`. */
+/** A kubeconfig for a service account with exactly the documented rights. It reaches the API server through `access`. */
 export async function kubeconfigFor(cluster: TestCluster, name: string, access = cluster.access): Promise<string> {
   const { admin, namespace } = cluster
   return grant(admin, access, namespace, name, rulesIn(PAGE).get(name) ?? [], join(temporaryDirectory(), name))

@@ -206,8 +206,8 @@ export async function withhold(
 }
 
 /**
- * Pauses the only running reconciler with SIGSTOP in the middle of a step on a node that does not answer, so that it keeps its lease.
- * Something else may happen meanwhile. A lease from before does not count: it may belong to a process that was killed.
+ * Pauses the only running reconciler with SIGSTOP in the middle of a step on a node that does not answer, so that the reconciler
+ * keeps its lease. `meanwhile` runs during the pause. An earlier lease does not count, because its process may have been killed.
  */
 export async function pauseInStep(server: Server, sql: Sql, id: string, meanwhile = async (): Promise<void> => undefined) {
   const [before] = await sql<{ epoch: number }[]>`SELECT lease_epoch AS epoch FROM nodes WHERE id = ${id}`
@@ -221,7 +221,7 @@ export async function pauseInStep(server: Server, sql: Sql, id: string, meanwhil
     const resume = (): boolean => server.child.kill('SIGCONT')
     await meanwhile()
     if (await isLeased()) return { resume }
-    // The step ended just before, or its last statement was already on the way.
+    // The step ended just before the pause, or its last statement had already been sent.
     resume()
     return undefined
   }, 'the process to be paused in the middle of a step')

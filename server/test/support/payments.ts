@@ -139,6 +139,6 @@ export async function inTurns<T, R>(things: T[], atOnce: number, work: (thing: T
   return results
 }
 
-/** Sends an event directly to the route where nodes report them. */
+/** Sends an event, as a node would, to the route that receives the events of nodes. */
 export const report = (server: Server, nodeId: string, body: string | Buffer, headers: Record<string, string>): Promise<Answer> =>
   send(server.port, 'POST', `/internal/settled/${nodeId}`, { body, headers: { 'content-type': 'application/json', ...headers } })

@@ -51,7 +51,7 @@ export function describeRuntime(
       await becomes(after, 'running')
       return after
     }
-    /** Kills the node until it has exited, as the reconciler does when an update does not start. */
+    /** Calls `kill` until the node has exited, as the reconciler does when an update does not start. */
     const ended = async (node: NodeSpec): Promise<Observation> => {
       await eventually(async () => {
         const { observed } = await opened.runtime.observe(node)
@@ -165,7 +165,7 @@ export function describeRuntime(
       end()
       expect(reports).toEqual([node.id, node.id, node.id])
       const { observed, restarts } = await opened.runtime.observe(node)
-      // A platform that restarts the process at once counts the exit instead.
+      // A platform that restarts the process at once (Kubernetes) reports a restart instead of the exit.
       if (restarts) expect(restarts.count).toBe(1)
       else expect(observed).toMatchObject({ phase: 'exited', isUntouched: false })
     })
@@ -186,7 +186,7 @@ export function describeRuntime(
       await runtime.start(next, materialOf(node.id), mine)
       const updating = started(next, { previousVersion: '0.8.0' })
       expect((await ended(updating)).observed).toMatchObject({ isUntouched: true })
-      // The reconciler saw the node still stopping, and by now it has stopped.
+      // The reconciler may call `stop` for a node that has exited since it was observed. That must not count as use of the data.
       await runtime.stop(updating)
       expect((await runtime.observe(updating)).observed).toMatchObject({ phase: 'exited', isUntouched: true })
       for (let time = 0; time < 2; time++) await runtime.restoreCopy(node, '0.8.0')

@@ -74,7 +74,7 @@ export function send(port: number, method: string, path: string, options: Reques
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8')
         const status = response.statusCode ?? 0
-        // With a Host header, a node may answer, and the contract does not describe nodes.
+        // A request with a Host header may be answered by a node, whose own API is not in the contract.
         const operation = 'host' in headers ? undefined : operationAt(method, path)
         const fault = operation && mismatch(operation, status, text)
         if (fault !== undefined) return reject(new Error(`${method} ${path} answers ${status} against the contract: ${fault}`))
@@ -111,7 +111,7 @@ export function sendRaw(port: number, bytes: string | Buffer, quietMs = 1_000): 
   })
 }
 
-/** The host is a socket directory, which has no place in a URL except in its query. */
+/** The host is the directory of a Unix socket, which a URL can contain only in its query. */
 export function storeEnv({ host, user, password, database }: Store, masterKey: string): Record<string, string> {
   return { DATABASE_URL: `postgres:///${database}?${new URLSearchParams({ host, user, password })}`, MASTER_KEY: masterKey }
 }
@@ -154,7 +154,8 @@ export class Server {
     env = {},
     dataDir,
     store = dataDir === undefined && env.DATABASE_URL === undefined ? 'shared' : 'none',
-    // Replicas on Kubernetes are killed, and one of them may be the reaper. Tests with an embedded PostgreSQL kill it under the service.
+    // Tests kill their Kubernetes replicas, and `startService` does not run ROLE=reaper. Tests with an embedded PostgreSQL kill
+    // PostgreSQL while the service uses it.
     command = env.NODE_RUNTIME === 'kubernetes' || store === 'embedded' ? PROCESS : undefined,
   }: ServerSetup = {}) {
     this.dataDir = dataDir ?? join(temporaryDirectory(), 'data')
@@ -172,7 +173,7 @@ export class Server {
     databases.push(this.#shared)
   }
 
-  /** Starts the service; earlier output is discarded. Does not wait for a process to be ready. */
+  /** Starts the service; earlier output is discarded. Does not wait until a separate process is ready. */
   async launch(env: Record<string, string> = {}): Promise<this> {
     await this.#prepareStore()
     this.port ||= await freePort()
@@ -234,7 +235,7 @@ export class Server {
     return this.exited
   }
 
-  /** Ends the service, in whichever process it runs. */
+  /** A service in the process of the test can only be stopped, not killed. */
   async end(): Promise<void> {
     await this.kill(this.#command ? 'SIGKILL' : 'SIGTERM')
   }
@@ -294,7 +295,7 @@ export class Server {
     return { host, port: 5432, user: 'boltyard', password: this.readSecret('postgres.password'), database: 'postgres' }
   }
 
-  /** For a second service on the same database: its own data directory, sharing only the store and the master key. */
+  /** For a second service that shares the store and the master key. */
   get sharedStoreEnv(): Record<string, string> {
     return storeEnv(this.store, this.masterKey)
   }
@@ -318,7 +319,7 @@ export class Server {
       try {
         if (readlinkSync(`/proc/${pid}/cwd`) === join(directory, 'data')) process.kill(pid, 'SIGKILL')
       } catch {
-        // it has already exited, as all of them do once the first is gone
+        // it has already exited: PostgreSQL's processes end when its main process is gone
       }
     }
     await eventually(() => processesIn(directory).length === 0, 'PostgreSQL to be gone')

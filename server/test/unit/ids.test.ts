@@ -32,7 +32,7 @@ describe('C8: ids', () => {
     const all = Array.from({ length: 2_000 }, () => bitsOf(newId('key', 0)).slice(42))
     for (let bit = 0; bit < 58; bit++) {
       const ones = all.filter((bits) => bits[bit] === '1').length
-      // A fair bit is outside these bounds about once in 10^15 runs.
+      // If all bits are fair, one of them is outside these bounds less than once in 10^16 runs.
       expect(ones).toBeGreaterThan(800)
       expect(ones).toBeLessThan(1_200)
     }

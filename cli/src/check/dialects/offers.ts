@@ -9,8 +9,6 @@ import { checkX402 } from './x402.ts'
 export const WWW_AUTHENTICATE = 'www-authenticate'
 export const PAYMENT_REQUIRED = 'payment-required'
 
-/** Reports nothing: for visits whose challenges have already been checked. */
-
 /** The offers of a 402, in the order in which a buyer reads them. */
 export function checkOffers(answer: Answer, visit: Visit, note: Note): LiveOffer[] {
   const header = answer.header(WWW_AUTHENTICATE)

@@ -23,7 +23,7 @@ const RULE_OF_REASON: Record<string, RuleId> = {
   max_timeout: 'x402-expiry',
 }
 
-/** Other networks of x402 have nothing to do with Lightning. */
+/** Ignores offers on networks other than Lightning. */
 export function checkX402(header: string, visit: Visit, note: Note): LiveOffer[] {
   const document = jsonObjectIn(header)
   if (!document || document.x402Version !== X402_VERSION || !Array.isArray(document.accepts)) {

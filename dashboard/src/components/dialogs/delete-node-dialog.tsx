@@ -13,7 +13,7 @@ import { ConfirmDialog } from './confirm-dialog.tsx'
 
 type Props = { node: DashboardNode; me: Me; onCancel: () => void }
 
-/** If the node holds money, the person must accept that before they can type the name. */
+/** If the node holds money, the person must tick the box that accepts this before they can type the name. */
 export function DeleteNodeDialog({ node, me, onCancel }: Props) {
   const navigate = useNavigate()
   const [typed, setTyped] = useState('')

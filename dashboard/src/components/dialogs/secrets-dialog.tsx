@@ -18,8 +18,8 @@ type Props = {
 }
 
 /**
- * The secrets exist only in this component, never in a query, URL, toast or storage, so they are gone once it closes. Until the box is
- * ticked, Escape, a click outside, the back button and a reload do not close it.
+ * The secrets exist only in this component, never in a query, URL, toast or storage, so they are gone once it closes. Escape and
+ * a click outside never close it. Until the box is ticked, the back button does not either, and the browser asks before a reload.
  */
 export function SecretsDialog({ title, warning, secrets, fileName, fileHeading, onClose }: Props) {
   const [isStored, setStored] = useState(false)

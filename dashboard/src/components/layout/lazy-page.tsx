@@ -55,8 +55,8 @@ function LazyPage({ source }: { source: Source }) {
 const RELOADED = 'boltyard-reloaded'
 
 /**
- * After the service is updated, the old app's files are gone. Only then does a reload help, and only once. Only for a page that someone has
- * opened: when preloading fails, a reload would discard what they are typing on another page.
+ * After the service is updated, the old app's files are gone. Only then does a reload help, and only once. Called only for a page
+ * that someone has opened: when preloading fails, a reload would discard what they are typing on another page.
  */
 async function reasonFor(cause: unknown): Promise<unknown> {
   try {

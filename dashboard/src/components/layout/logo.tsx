@@ -1,9 +1,11 @@
-/** The mark: a bolt from one side of the yard to the other. The same file is the icon of the site and of the documentation. */
+/**
+ * The mark: a bolt from one side of the yard to the other. The same file is the favicon, and the mark of the documentation site.
+ */
 export const Logo = ({ size = 28 }: { size?: number }) => (
   <img src={`${import.meta.env.BASE_URL}icon.svg`} width={size} height={size} alt="" />
 )
 
-/** The mark and the name, with the area of the service if it is not the customers' one. */
+/** The mark and the name. The operator's pages also show their `area`. */
 export const Wordmark = ({ area, size }: { area?: string; size?: number }) => (
   <>
     <Logo {...(size && { size })} />

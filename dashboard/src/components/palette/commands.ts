@@ -16,7 +16,7 @@ export type Command = {
   label: string
   /** A second line. */
   hint?: string
-  /** What else people may type to find it. */
+  /** What else people may type to find the command. */
   others?: string[]
   /** The shortcut for the command. */
   keys?: string
@@ -75,7 +75,7 @@ function action(label: string, act: Act, others: string[] = []): Command {
   return { id: `action ${label}`, kind: 'action', label, others, act }
 }
 
-/** Most people are not the operator, so it is listed only for those who look for it. */
+/** Most people are not the operator, so this page is listed only for those who search for it. */
 const OPERATOR: Command = {
   ...page('Operator’s pages', '/operator', [
     'sign-in link',
@@ -97,7 +97,7 @@ const actions = ({ isDark, unit }: Known): Command[] => [
   action('Sign out', { kind: 'do', what: 'sign-out' }, ['log out logout signout leave']),
 ]
 
-/** Behind the #, so that what people look for is not sent to the service. */
+/** The query is behind the #, so that what people look for is not sent to the service. */
 const docsSearch = (query: string): string => `/docs/#search=${encodeURIComponent(query)}`
 
 const ofNode = (node: DashboardNode): Command => ({
@@ -177,7 +177,7 @@ export function groupsFor(query: string, known: Known): Group[] {
     { name: 'Actions', ...found(text, actions(known)) },
   ]
   if (text === '') return own
-  // Someone who pastes a key wants to know which one it is. Only its first characters are known here.
+  // Someone who pastes a key wants to know which key it is. The browser knows only the first characters of each key.
   const isPasted = (key: { prefix: string }): boolean => text.length > key.prefix.length && text.startsWith(key.prefix)
   const local = [
     ...own,
@@ -198,7 +198,9 @@ export function groupsFor(query: string, known: Known): Group[] {
   )
 }
 
-/** Those that are left out are offered in the list of nodes, as far as its search finds them, too. */
+/**
+ * The nodes that are left out become one link to the list of nodes. It counts only those that the search of that list finds, too.
+ */
 function nodesFor(text: string, nodes: DashboardNode[]): Ranked {
   const { best, commands } = found(text, nodes.map(ofNode))
   const listed = new Set(filteredNodes(nodes, undefined, text).map(({ id }) => id))

@@ -12,7 +12,7 @@ let open: (which: Which) => void = () => {}
 export const openPalette = (): void => open('palette')
 export const preloadPalette = (): void => void load().catch(() => {})
 
-/** Listens to the keys of all pages. The dialogs are loaded when someone first wants one. */
+/** Handles the keyboard shortcuts of all pages. The dialogs are loaded when someone first opens one. */
 export function PaletteHost() {
   const [dialogs, setDialogs] = useState<Loaded>()
   const [which, setWhich] = useState<Which | null>(null)
@@ -31,7 +31,7 @@ export function PaletteHost() {
     const read = keyReader()
     const onKey = (event: KeyboardEvent) => {
       if (event.defaultPrevented) return
-      // A K may follow and open the palette. Load it now, so that it gets what the person types right away.
+      // A K may follow and open the palette. Load it now, so that it receives what the person types next.
       if (event.key === 'Control' || event.key === 'Meta') preloadPalette()
       const meaning = read(event, {
         isTyping: isTypingIn(document.activeElement),

@@ -33,12 +33,12 @@ const PAYMENT = /^(pay_[0-9a-z]{1,20}|[0-9a-f]{64}|(lightning:)?ln(bc|tb)[0-9a-z
 const OTHER_ID = /^[a-z]{2,5}_[0-9a-z]{20}$/i
 const API_KEY = /byk_[0-9A-Za-z]{8}/
 const FEWEST_LETTERS = 3
-/** Longer than a part of a description that anyone types, and shorter than the recovery words of a node. */
+/** More than anyone types of a description, and less than the recovery words of a node have. */
 const MOST_LETTERS = 60
 
 export const hasApiKey = (query: string): boolean => API_KEY.test(query)
 
-/** What is looked for among payments; undefined for texts that cannot be one, and for secrets, which must not get into a URL. */
+/** The text to search payments for. Undefined if no payment can match, and for secrets, which must not get into a URL. */
 export function paymentSearchIn(query: string): string | undefined {
   const text = query.trim()
   if (PAYMENT.test(text)) return text
@@ -50,7 +50,7 @@ export const isTooLong = (query: string): boolean => query.trim().length > MOST_
 
 type Progress = {
   count: number
-  /** Whether searching the documentation is offered, which is not counted. */
+  /** Whether a search of the documentation is offered. It is not included in `count`. */
   offersDocs: boolean
   isSearching: boolean
   /** Lists that could not be loaded. */

@@ -7,7 +7,7 @@ type Props = { value: string; onChange: (code: string) => void; isFirstUse?: boo
 export function CodeInput({ value, onChange, isFirstUse = false, isFocused = false }: Props) {
   const [isRecovery, setRecovery] = useState(false)
   const input = useRef<HTMLInputElement>(null)
-  // The field replaces the one that had the focus. In dialogs, `data-autofocus` does this.
+  // This field replaces the one that had the focus, so it must get the focus. In dialogs, `data-autofocus` does that.
   useEffect(() => {
     if (isFocused) input.current?.focus()
   }, [isFocused])

@@ -81,5 +81,5 @@ function Days({ rows, isOld, userId }: { rows: ActivityEntry[]; isOld: boolean; 
   )
 }
 
-/** A fold has the id of its newest entry. It stays open while payments are added to it. */
+/** A fold has the id of its newest entry, which changes. With this key, it stays open while payments are added to it. */
 const keyOf = ({ id, nodeId, fold }: ActivityEntry): string => (fold ? `${nodeId} ${fold.from}` : String(id))

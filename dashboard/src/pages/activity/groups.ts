@@ -1,4 +1,4 @@
-/** In the order of each group's first row. */
+/** The groups are in the order of their first rows. */
 export function groupsOf<K, R>(rows: R[], keyOf: (row: R) => K): [key: K, rows: R[]][] {
   const groups = new Map<K, R[]>()
   for (const row of rows) {

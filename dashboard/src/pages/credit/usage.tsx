@@ -110,7 +110,7 @@ function Bars({ points }: { points: Point[] }) {
   )
 }
 
-/** More would push the ledger off the page. */
+/** More nodes would push the ledger off the page. */
 const SHOWN_NODES = 10
 
 /** Most expensive first. */

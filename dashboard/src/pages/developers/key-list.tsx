@@ -181,7 +181,7 @@ function KeyBadge({ item }: { item: ApiKey }) {
   return null
 }
 
-/** One line for each, so that text does not jump to the next line when a time changes. */
+/** One line for each fact, so that text does not jump to the next line when a time changes. */
 function Lifetime({ item: { createdAt, lastUsedAt, expiresAt, isExpired, rotatedAt, previousSecretUntil } }: { item: ApiKey }) {
   return (
     <>

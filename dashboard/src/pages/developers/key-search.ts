@@ -2,7 +2,7 @@ type Searched = { id: string; name: string; prefix: string }
 
 const FEWEST_OF_ID = 'key_'.length + 4
 
-/** Whether a key is meant by what the page shows of it. Its id is not shown, so it is found only by someone who pastes it. */
+/** Whether the search matches what the page shows of a key. The page does not show its id, so only a pasted id matches that. */
 export function isMeant({ id, name, prefix }: Searched, search: string): boolean {
   const wanted = search.trim().toLowerCase()
   const first = prefix.toLowerCase()

@@ -27,7 +27,7 @@ function Use({ item, usage }: { item: ApiKey; usage: KeyUsage }) {
   const known = days.filter((day): day is DayOfUse & { requests: number } => day.requests !== null)
   const requests = known.reduce((sum, day) => sum + day.requests, 0)
   const errors = known.reduce((sum, day) => sum + day.errors, 0)
-  // A key that is older than the counts may have been used before them.
+  // A key that is older than the counts may have been used before counting began.
   const isPartial = known.length < days.length && days.find((day) => day.requests === null)?.isBeforeKey === false
   const period = isPartial ? `since ${nameOf(usage.since)}` : 'in 30 days'
   const sentence = `${counted(requests, 'request')} ${period}${errors > 0 ? `, ${counted(errors, 'error')}` : ''}`

@@ -35,11 +35,11 @@ export function NodePage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const { data: node, error, refetch } = useQuery(nodeQuery(nodeId))
   const { data: live } = useQuery({ ...liveQuery(nodeId), enabled: node?.status === 'ready' })
-  // This page has just asked the node, so its state is newer than the service's.
+  // This page has just asked the node itself, so `live` is newer than what the service recorded.
   const shown = node && live && node.status === 'ready' ? { ...node, isSilent: !live.isReachable } : node
 
   const tabs = useRef<HTMLDivElement>(null)
-  // In a narrow window, the row of tabs scrolls.
+  // In a narrow window, the row of tabs scrolls, so the selected tab must be scrolled into view.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the selected tab changes with these
   useEffect(() => {
     const selected = tabs.current?.querySelector<HTMLElement>('[aria-selected=true]')

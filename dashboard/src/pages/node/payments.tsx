@@ -100,7 +100,7 @@ function PaymentTable({ payments }: { payments: NodePayment[] }) {
 function Row({ payment }: { payment: NodePayment }) {
   const now = useNow()
   const isIncoming = payment.direction === 'in'
-  // The invoice lets the payer choose the amount; "0 sat" would look like a free one.
+  // The invoice lets the payer choose the amount; "0 sat" would look as if it were free.
   const isOpen = isIncoming && !payment.isPaid && payment.amountSat === 0
   return (
     <Table.Tr>
@@ -134,7 +134,7 @@ function Row({ payment }: { payment: NodePayment }) {
   )
 }
 
-/** Links to the gateway payment, if it is one. */
+/** Links to the page of the gateway payment, if this is a gateway payment. */
 function Description({ payment: { description, gatewayPaymentId } }: { payment: NodePayment }) {
   if (gatewayPaymentId === null) return <bdi>{description}</bdi>
   return (

@@ -19,7 +19,7 @@ export function NodeList({ nodes }: { nodes: DashboardNode[] }) {
   const { show, q = '' } = useSearch({ from: '/app/nodes' })
   const navigate = useNavigate()
   const shown = useMemo(() => filteredNodes(nodes, show, q), [nodes, show, q])
-  // In the URL, so that Back and reloading keep them.
+  // The filters are in the URL, so that Back and a reload keep them.
   const filter = (change: { show?: typeof show; q?: string | undefined }) =>
     void navigate({ to: '/nodes', search: { show, q: q || undefined, ...change }, replace: true, resetScroll: false })
   return (
@@ -122,7 +122,7 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
       </div>
       <p className="small dim">
         Received counts payments through the gateway and all others. A balance without a time is at most 15 minutes old.
-        {/* At the end, where it moves nothing when it appears. */}
+        {/* The last sentence, because it appears late and must not move the others. */}
         {received && (
           <>
             {' '}
@@ -136,5 +136,5 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
   )
 }
 
-/** Without the commit. */
+/** Without the commit hash at its end. */
 const shortVersion = (version: string): string => version.replace(/-[0-9a-f]{7,}$/, '')

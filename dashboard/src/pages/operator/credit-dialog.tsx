@@ -7,7 +7,7 @@ import { Problem } from '../../components/problem.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { sats } from '../../text/format.ts'
 
-/** Enter, check, done. If the outcome of an earlier change is unknown, begins with it: sending it again cannot apply it twice. */
+/** If the outcome of an earlier change is unknown, the dialog begins with that change: sending it again cannot apply it twice. */
 export function CreditDialog({ account, onClose }: { account: OperatorAccountDetail; onClose: () => void }) {
   const open = openAttempts(account.id)
   const [first] = useState(open[0])

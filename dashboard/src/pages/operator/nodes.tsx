@@ -172,7 +172,7 @@ function NodeRow({ node, showsAccount, onRestore }: RowProps) {
   )
 }
 
-/** What the service last observed, in words. Others are shown as they are. */
+/** What the service last observed, in words. Other phases are shown as they are. */
 const PHASES: Record<string, string> = {
   running: 'running',
   exited: 'not running',

@@ -8,7 +8,7 @@ const PAUSE_MS = 250
 
 export const useOperatorSearch = () => useSearch({ from: FROM })
 
-/** What is searched for is in the URL, so that the back button returns to it. */
+/** The search text is in the URL, so that the back button returns to the same results. */
 export function SearchField({ label, placeholder }: { label: string; placeholder: string }) {
   const { search: shown = '' } = useOperatorSearch()
   const [text, setText] = useState(shown)

@@ -32,7 +32,7 @@ export const OperatorLink = ({ section, id, children }: { section: Section; id?:
 
 type Props = { me: Me; expiresAt: number | null; children: ReactNode }
 
-/** Like the frame of the customers' pages, but in another color and with a label, so that nobody mistakes one for the other. */
+/** Like the frame of the other pages, but in another color and with a label, so that nobody mistakes one area for the other. */
 export function OperatorShell({ me, expiresAt, children }: Props) {
   const [isOpen, setOpen] = useState(false)
   const { pathname } = useLocation()
@@ -47,7 +47,7 @@ export function OperatorShell({ me, expiresAt, children }: Props) {
       {me.isSandbox && <Ribbon />}
       <OperatorLabel />
       <div className="shell">
-        {/* Not a header element, because an open dialog has one, too. */}
+        {/* Not a header element: it would be a banner, and so would the top bar, but a page may have only one. */}
         <section className="side operator-side" aria-label="Sidebar">
           <div className="side-head">
             <Brand />

@@ -12,7 +12,7 @@ const Chart = lazy(() => import('../../components/chart.tsx'))
 const DAYS = 30
 const dayFormat = new Intl.DateTimeFormat(ENGLISH, { weekday: 'short', day: 'numeric', month: 'short', timeZone: 'UTC' })
 
-/** The chart writes local days. Shifted by the offset, they are the days in UTC. */
+/** The chart shows times as local days. Shifted by the offset, a time is shown as its day in UTC. */
 const asLocal = (at: number): number => at + new Date(at * 1000).getTimezoneOffset() * 60
 
 export function StatisticsPage() {

@@ -7,7 +7,7 @@ import { percent } from '../../text/format.ts'
 export function Funnel({ funnel }: { funnel: Overview['funnel'] }) {
   const steps: [name: string, count: number, explanation: string][] = [
     ['Issued', funnel.issued, 'challenges created'],
-    // As in the timeline of a payment: "paid" would leave open which of the two is meant.
+    // The words are those of a payment's timeline. "Paid" could mean either settled or validated.
     ['Settled', funnel.settled, 'the customer has paid: your node has received the money'],
     ['Validated', funnel.paid, 'the customer has come back with the proof of payment'],
   ]

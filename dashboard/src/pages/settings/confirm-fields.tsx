@@ -20,7 +20,7 @@ export function useProof() {
   return { password, setPassword, proof, isReady: isConfirmed || password !== '' }
 }
 
-/** For changes of passkeys, which are both factors at once: with a code if two-factor sign-in is on. */
+/** A passkey replaces both factors, so a change of passkeys also needs a code if two-factor sign-in is on. */
 export function useProofWithCode() {
   const { proof, isReady, ...rest } = useProof()
   const [code, setCode] = useState('')
@@ -36,7 +36,7 @@ export function useProofWithCode() {
   }
 }
 
-/** Goes with `useProofWithCode`. */
+/** The fields for `useProofWithCode`. */
 export function ConfirmFieldsWithCode({
   user,
   password,

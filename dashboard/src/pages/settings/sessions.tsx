@@ -23,7 +23,7 @@ export function Sessions() {
     await refresh()
   })
   const everywhere = useAction(() => leaveAfter(signOutEverywhere))
-  // This one first; the server lists the newest first.
+  // The current session comes first. The server lists the newest first.
   const listed = [...(sessions.data ?? [])].sort((a, b) => Number(b.isCurrent) - Number(a.isCurrent))
   return (
     <section className="card" aria-labelledby="sessions">

@@ -26,7 +26,6 @@ type Step = 'set up' | 'turn off' | 'replace' | null
 
 const refresh = () => queryClient.invalidateQueries({ queryKey: securityQuery.queryKey })
 
-/** A code after the password. */
 export function TwoFactor({ user }: { user: NonNullable<Me['user']> }) {
   const security = useQuery(securityQuery)
   const [step, setStep] = useState<Step>(null)

@@ -4,7 +4,7 @@ import { EVENT_GROUPS, whenOf, withFilter } from '../../text/event-types.ts'
 
 type EventProps = { filters: EventFilter[]; onChange: (filters: EventFilter[]) => void }
 
-/** A group, or some of its types. */
+/** Selects a whole group of event types, or some of the types in it. */
 export function EventChoices({ filters, onChange }: EventProps) {
   return EVENT_GROUPS.map(({ filter: group, name, types }) => {
     const hasGroup = filters.includes(group)
@@ -38,7 +38,7 @@ type NodeProps = { nodes: DashboardNode[]; nodeIds: string[]; onChange: (nodeIds
 
 export function NodeChoices({ nodes, nodeIds, onChange }: NodeProps) {
   const known = nodes.map(({ id, name }) => ({ id, name }))
-  // A deleted node can still be selected, and must be deselected before the others can be changed.
+  // A deleted node can still be selected. The service refuses a new list that contains it, so it must be possible to deselect it.
   const deleted = nodeIds
     .filter((nodeId) => !nodes.some(({ id }) => id === nodeId))
     .map((id) => ({ id, name: `${id} (deleted)` }))

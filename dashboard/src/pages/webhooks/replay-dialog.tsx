@@ -13,7 +13,7 @@ const HOUR = 3600
 const MINUTE = 60
 
 export function ReplayDialog({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
-  // Up to the next minute, because the fields have no seconds and the end is not part of the period.
+  // Rounded up to the next minute, because the fields have no seconds and the end is not part of the period.
   const [end] = useState(() => Math.ceil(Date.now() / 1000 / MINUTE) * MINUTE)
   const [from, setFrom] = useState(() => toLocalInput(end - HOUR))
   const [to, setTo] = useState(() => toLocalInput(end))

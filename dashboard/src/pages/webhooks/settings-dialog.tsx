@@ -67,7 +67,7 @@ type Props = {
   title: string
   verb: string
   failure: string
-  /** What to do if it may have worked. */
+  /** What to do if the request may have worked. */
   again?: string
   settings: Settings
   onCancel: () => void

@@ -23,7 +23,7 @@ const RULES: Record<CodeLanguage, Partial<Record<Kind, string>>> = {
     name: String.raw`^[A-Za-z][\w-]*(?=:)`,
     number: String.raw`(?<=^HTTP/[\d.]+ )\d{3}\b`,
   },
-  // With JSON in here-documents.
+  // Shell commands, with JSON in here-documents.
   curl: {
     comment: String.raw`(?<=^|\s)#.*`,
     name: String.raw`${DOUBLE}(?=\s*:)|\$\{?\w+\}?`,
@@ -60,7 +60,7 @@ function patternOf(language: CodeLanguage): RegExp {
   return pattern
 }
 
-/** Splits code into parts with a color. Joined, they are the code again, whatever it is. */
+/** Splits code into parts with a color. Joined, the parts are always exactly the code. */
 export function tokensOf(code: string, language: CodeLanguage): Token[] {
   const tokens: Token[] = []
   let at = 0

@@ -4,7 +4,7 @@ export const LANGUAGES = { curl: 'curl', typescript: 'TypeScript', python: 'Pyth
 export type Language = keyof typeof LANGUAGES
 const KEY = 'boltyard-language'
 
-/** The language of the snippets, remembered in this browser. Storage may be blocked; then it is forgotten. */
+/** The language of the snippets, remembered in this browser. */
 export function useLanguage(): [Language, (language: Language) => void] {
   const [language, setLanguage] = useState(remembered)
   const choose = (chosen: Language) => {
@@ -12,7 +12,7 @@ export function useLanguage(): [Language, (language: Language) => void] {
     try {
       localStorage.setItem(KEY, chosen)
     } catch {
-      // blocked
+      // Storage is blocked, so the choice is lost when the page is left.
     }
   }
   return [language, choose]

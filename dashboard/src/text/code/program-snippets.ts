@@ -51,7 +51,7 @@ export function requestIn(language: Language, publicUrl: string, path: string, b
   return inLanguage({ method: 'POST', path: [base(publicUrl), path], body })
 }
 
-/** Quoted, so that the shell expands nothing in the body. */
+/** The here-document is quoted ('JSON'), so that the shell expands nothing in the body. */
 const curl = ({ path, body }: Call): string =>
   `curl -X POST ${path.join('')} \\
   -H "Authorization: Bearer $SERVICE_API_KEY" \\
@@ -80,7 +80,7 @@ function tsValue(value: Value): string {
     const fields = Object.entries(value).map(([name, one]) => `\n  ${name}: ${indented(tsValue(one), '  ')},`)
     return `{${fields.join('')}\n}`
   }
-  // What a person typed may contain quotes. Texts of JSON mean the same in TypeScript and Python.
+  // What a person typed may contain quotes. A JSON string means the same in TypeScript and Python.
   return typeof value === 'string' && /^[\w $./-]*$/.test(value) ? `'${value}'` : JSON.stringify(value)
 }
 

@@ -2,7 +2,7 @@ import { toHex, utf8Of } from '../../../../protocol/src/bytes.ts'
 
 /**
  * The cryptography of a buyer. Passed in, so that a program for Node, such as our command line client, does not have to bundle a
- * library for it.
+ * cryptography library.
  */
 export type BuyerCrypto = {
   sha256: (data: Uint8Array) => Uint8Array

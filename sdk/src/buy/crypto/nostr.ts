@@ -76,7 +76,7 @@ export function nip44(secret: Uint8Array, publicKey: string): Cipher {
   }
 }
 
-/** The length in two bytes, the text, and zeros up to a length that tells little about it. */
+/** The text's length in two bytes, the text, and zeros, which hide the exact length of the text. */
 function padded(text: Uint8Array): Uint8Array {
   if (text.length < 1 || text.length > NIP44_MAX_LENGTH) throw new RangeError('The text is empty or too long to be encrypted.')
   const bytes = new Uint8Array(2 + paddedLength(text.length))

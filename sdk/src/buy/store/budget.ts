@@ -24,7 +24,7 @@ export class Budget {
     this.#maxSatPerDay = maxSatPerDay
   }
 
-  /** False if this payment hash was bought before. Throws if it would exceed the budget. */
+  /** False if an invoice with this payment hash was bought before. Throws if the price would exceed the budget. */
   reserve(price: Price): Promise<boolean> {
     return this.#inTurn(async () => {
       const name = PREFIX + price.paymentHash
@@ -50,14 +50,14 @@ export class Budget {
     })
   }
 
-  /** Adds the fee, which is only known afterwards. */
+  /** Adds the fee, which is only known after the payment. */
   async addFee(paymentHash: string, feeSat: number): Promise<void> {
     const name = PREFIX + paymentHash
     const spending = spendingIn(name, await this.#store.get(name))
     if (spending) await this.#store.set(name, JSON.stringify({ ...spending, amountSat: spending.amountSat + feeSat }))
   }
 
-  /** Only if the payment was certainly not made and cannot be made any more. */
+  /** Call it only if the payment was certainly not made and cannot be made any more. */
   release(paymentHash: string): Promise<void> {
     return this.#store.delete(PREFIX + paymentHash)
   }

@@ -19,8 +19,8 @@ export function fileStore(directory: string): PurchaseStore {
 
   let isTrusted = false
   /**
-   * False if the directory does not exist yet. Anyone else who can write to it could make the buyer pay again, or send its
-   * credentials elsewhere.
+   * False if the directory does not exist yet. Throws if another user can write to it: they could make the buyer pay again, or
+   * send its credentials elsewhere.
    */
   async function isThere(): Promise<boolean> {
     if (isTrusted) return true

@@ -16,7 +16,7 @@ const released = new Set<string>()
 export type Lock = {
   /** Whether this call had to wait for the lock. */
   readonly isAfterOther: boolean
-  /** False if another process has assumed that this one is dead. */
+  /** False if another process has taken the lock because it assumed that this process is dead. */
   isHeld(): Promise<boolean>
   /**
    * Never throws: it is called after a payment, and what was bought must be delivered. If the store fails, only this process
@@ -130,7 +130,7 @@ class Watch {
   }
 }
 
-/** A text that is not an entry counts as none: no process of ours writes one. */
+/** Text that is not an entry counts as a missing entry: none of our processes writes such text. */
 function entryIn(text: string | undefined): Entry | undefined {
   try {
     const value: unknown = JSON.parse(text ?? '')

@@ -30,7 +30,7 @@ export async function isRunning({ machine: theirs, pid, startedAt }: Owner): Pro
   return startedAt === undefined || now === undefined ? undefined : now === startedAt
 }
 
-/** Process ids are unique in one PID namespace of one boot. Containers may share a host name, but not these. */
+/** Process ids are unique in one PID namespace of one boot. A host name is not enough, because containers may share it. */
 async function thisMachine(): Promise<string | undefined> {
   const fs = builtin('node:fs')?.promises
   if (!fs) return undefined

@@ -122,7 +122,8 @@ export class NwcWallet implements Wallet {
   }
 
   /**
-   * Asks the next relay only if the previous one certainly did not get the request: the wallet might take it for two requests.
+   * Asks the next relay only if the previous one certainly did not get the request. Otherwise the wallet might get it twice, and
+   * take it for two requests.
    */
   async #first<T>(ask: (relay: Relay) => Promise<T>): Promise<T> {
     let last: unknown

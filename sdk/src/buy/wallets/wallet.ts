@@ -27,7 +27,7 @@ export type Attempt =
   | { is: 'unknown'; cause?: unknown }
 
 export interface Wallet {
-  /** What messages call it. */
+  /** What the wallet is called in messages. */
   readonly noun: 'node' | 'wallet'
   /** Names the wallet in kept purchases, without any secret. Only this wallet knows what happened to a payment. */
   readonly id: string

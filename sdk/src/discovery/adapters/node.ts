@@ -4,8 +4,8 @@ type Request = { method?: string | undefined; url?: string | undefined }
 type Response = { writeHead(status: number, headers: Record<string, string | string[]>): unknown; end(body: string): unknown }
 
 /**
- * For Express and NestJS: `app.use(discovery({ title: 'Jokes', routes: { 'GET /joke': joke } }))`. In plain `node:http`:
- * `documents(request, response, () => …)`.
+ * For Express and NestJS: `app.use(discovery({ title: 'Jokes', routes: { 'GET /joke': joke } }))`. In plain `node:http`, create
+ * `const documents = discovery(…)` once, and call `documents(request, response, () => …)`.
  */
 export function discovery(options: DiscoveryOptions): (request: Request, response: Response, next: () => unknown) => void {
   const documents = discoveryOf(options)

@@ -139,7 +139,7 @@ function httpRequestOf(request: IncomingRequest & NodeRequest, url: string): Htt
   }
 }
 
-/** The same as `request.host` in Express 5. In Express 4, that has no port. */
+/** Has the same host as `request.host` in Express 5. In Express 4, `request.host` has no port. */
 function originOf(request: IncomingRequest): string | undefined {
   const { protocol, app } = request as Routed
   const { headers, socket } = request

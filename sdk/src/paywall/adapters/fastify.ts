@@ -86,7 +86,7 @@ function httpRequestOf(request: FastifyRequest): HttpRequest {
   }
 }
 
-/** In later hooks the body is parsed. `fastify-raw-body` keeps its bytes in the request. */
+/** In later hooks, such as `preHandler`, the body is already parsed. `fastify-raw-body` keeps its bytes in the request. */
 function rawBodyOf(request: FastifyRequest): NodeRequest | undefined {
   const { rawBody } = request as { rawBody?: unknown }
   return rawBody instanceof Uint8Array ? { ...request.raw, headers: request.headers, rawBody } : undefined

@@ -63,7 +63,7 @@ function waitUntilOf(context: Pick<Context, 'executionCtx'>): WaitUntil | undefi
     const { executionCtx } = context
     return (work) => executionCtx.waitUntil(work)
   } catch {
-    // Hono throws if the runtime has no execution context; there, work continues after the response anyway.
+    // Hono throws if the runtime has no execution context. In such a runtime, work continues after the response anyway.
     return undefined
   }
 }

@@ -46,7 +46,7 @@ function codeOf(reason: string): number {
   return ['malformed-credential', 'invalid-payload', 'bad-request'].includes(reason) ? INVALID_PARAMS : VERIFICATION_FAILED
 }
 
-/** `noun` is what the handler implements. */
+/** `noun` is what the handler implements, such as `tool`, for the reason of a failed delivery. */
 export async function deliver<T extends McpResult>(
   noun: string,
   work: () => T | Promise<T>,

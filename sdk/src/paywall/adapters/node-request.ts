@@ -68,7 +68,7 @@ export async function bodyOf(request: NodeRequest, limits: BodyLimits): Promise<
   // A listener would make an empty stream emit `end`, and the handler would wait for it forever.
   if (isComplete(request) && !request.readableLength) return new Uint8Array()
   touched.add(request)
-  // When the handler has read the body, or the connection is closed.
+  // The memory is free once the handler has read the body, or the connection is closed.
   request.once('end', () => memory.release())
   request.once('close', () => memory.release())
   const bytes = await readAll(request, new BodyBuffer(maxBytes, memory), limits)

@@ -53,7 +53,7 @@ type NodeServer = {
 
 const queued = new WeakMap<Connection, Set<NodeResponse>>()
 
-/** Emits `close` if the connection is closed while the response is queued behind another one. Node does not. */
+/** Emits `close` if the connection is closed while the response is queued behind another one. Node itself does not. */
 export function closeWithConnection(response: NodeResponse): void {
   const connection = response.req?.socket
   if (response.stream || response.socket || !connection || response.writableFinished) return
@@ -87,7 +87,7 @@ function watchTakeovers(server: NodeServer): void {
   const events = watched.get(server) ?? new Set()
   watched.set(server, events)
   for (const event of TAKEOVERS) {
-    // Without a listener, Node already handles the other events correctly.
+    // Without a listener, Node already handles `upgrade` and `clientError` correctly.
     if (events.has(event) || (event !== 'connect' && server.listenerCount(event) === 0)) continue
     const note: TakeoverListener = (_cause, socket) => {
       takenOver.add(socket)
@@ -118,7 +118,7 @@ export async function whileConnected<T>(
   const { signal } = controller
   const leave = (): void => controller.abort(OVER)
   closeWithConnection(response)
-  // The customer may already have disconnected during earlier middleware, and the event does not fire twice.
+  // The customer may already have disconnected during earlier middleware, and `close` is emitted only once.
   if (response.destroyed || response.stream?.destroyed) return undefined
   response.once('close', leave)
   try {
@@ -129,7 +129,7 @@ export async function whileConnected<T>(
   }
 }
 
-/** For a response that is free, but not for everyone. */
+/** For a response that is free for this caller, but not for everyone. */
 export const keepPrivate = (response: NodeResponse): void => finishHead(response, undefined)
 
 /** Adds the headers of a paid response, and determines whether it was delivered. */
@@ -139,15 +139,20 @@ export function follow(response: NodeResponse, delivery: Delivery): void {
 }
 
 /**
- * The first of these events decides. The handler responds with 4xx or 5xx: not delivered. The customer disconnects before any byte of
- * the response was written to the socket: not delivered, once the handler has finished. They disconnect later, or stop reading until a timeout: delivered;
- * otherwise one payment could buy many almost complete responses. The shop aborts the response: not delivered.
+ * The first of these events decides:
+ * - The response is complete: delivered.
+ * - The handler responds with 4xx or 5xx: not delivered.
+ * - The customer disconnects before any byte of the response was written to the socket: not delivered, once the handler has
+ *   finished, unless `releaseOnDisconnect` is false.
+ * - The customer disconnects later, or stops reading until a timeout: delivered. Otherwise one payment could buy many almost
+ *   complete responses.
+ * - The shop aborts the response: not delivered.
  */
 function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   const { end, writeHead, req, stream } = response
   // Read now, because a destroyed stream has no session.
   const session = stream?.session
-  // Checked now, not at the end of the hold: a customer who finishes the upload just before then would leave the handler no time.
+  // Checked now, not at the end of the hold: if the upload is complete just before the end, the handler has no time left.
   const wasUploading = req?.complete === false && stream?.endAfterHeaders !== true
   let [socket, bytesBefore]: [NodeSocket | null | undefined, number] = [undefined, 0]
   let [hasEnded, hasLeft, hasTimedOut, wasKept] = [false, false, false, false]
@@ -164,7 +169,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   const isFinished = (): boolean => (response.stream ? hasEnded && response.stream.writableFinished : response.writableFinished)
   const hasSent = (): boolean => response.headersSent && (!!response.stream || (socket?.bytesWritten ?? 0) > bytesBefore)
   const hasShopBroken = (): boolean => {
-    // The reset code does not show who aborted the response, because the customer can choose it too. Nor does the error of a connection.
+    // Neither the reset code nor a connection's error shows who aborted the response: the customer can cause both.
     if (response.stream) return !session?.destroyed && isOwnError(response.stream.errored)
     if (response.errored) return true
     // The response was still queued behind another one.
@@ -191,7 +196,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
     else if (hasSent()) byStatus()
     else if (hasEnded) afterLeaving()
     else hasLeft = true
-    // The claim no longer lapses by itself, and the handler may never end.
+    // After `isKeptWaiting` was true, the claim no longer lapses by itself, and the handler may never end.
     if (hasLeft && wasKept) afterLeaving()
   }
   response.once('close', close)
@@ -205,7 +210,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   const server = req?.socket?.server
   if (server && !stream) watchTakeovers(server)
   delivery.hasBegun = hasSent
-  // True while the customer has not read an earlier response, or may still be sending the request.
+  // True if the response waits behind an earlier one that the customer has not read, or if they may still be sending the request.
   delivery.isKeptWaiting = () => {
     wasKept = !hasLeft && (response.headersSent || wasUploading)
     return wasKept

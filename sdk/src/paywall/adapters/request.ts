@@ -103,7 +103,7 @@ export function awaitBody(request: Request, delivery: Delivery): void {
     return wasKept
   }
   const leave = (): void => {
-    // The claim no longer lapses by itself, and the handler may never end.
+    // After `isKeptWaiting` was true, the claim no longer lapses by itself, and the handler may never end.
     if (wasKept && delivery.releaseOnDisconnect && !delivery.hasBegun()) delivery.release('the customer left before the response')
   }
   left?.addEventListener('abort', leave, { once: true })

@@ -60,7 +60,7 @@ const CHUNK_BYTES = 300
 /** Not counted, because every body has some small chunks. */
 const UNCOUNTED_BYTES = 65_536
 
-/** The memory for the small chunks of a body. Returns whether there is room for one more. */
+/** Counts the memory for the small chunks of a body. The returned function says whether there is room for one more chunk. */
 function countChunks(memory: BodyMemory): (chunk: Uint8Array) => boolean {
   let bytes = -UNCOUNTED_BYTES
   return ({ length }) => {

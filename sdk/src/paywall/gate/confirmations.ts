@@ -139,7 +139,7 @@ function doneBeforeExit(confirmations: Confirmations): void {
   if (unflushed.delete(confirmations) && unflushed.size === 0) listen('removeListener')
 }
 
-/** Listens only while a delivery is in progress, because a listener keeps the signal from ending the process. */
+/** Listens only while a delivery is in progress or unconfirmed, because a listener keeps the signal from ending the process. */
 function listen(how: 'on' | 'removeListener'): void {
   const { process } = globalThis as { process?: Partial<Process> }
   if (typeof process?.[how] !== 'function') return

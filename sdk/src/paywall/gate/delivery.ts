@@ -30,7 +30,7 @@ export class Delivery {
   readonly releaseOnDisconnect: boolean
   /** Whether the customer already has part of the response. Adapters set this and `isKeptWaiting`, so that slow customers are not served twice. */
   hasBegun: () => boolean = no
-  /** Whether it is the customer who keeps the delivery waiting. */
+  /** Whether the delivery may be waiting for the customer, not for the handler. */
   isKeptWaiting: () => boolean = no
   readonly #redeemed: Omit<RequestPayment, 'deliver' | 'release'>
   #payment: RequestPayment | undefined

@@ -46,7 +46,7 @@ export const PATIENCE_MS = 10_000
 const RETRY_AFTER_SECONDS = 5
 const HOLD_SECONDS = 120
 
-/** For `ready`: not bound to a real request. */
+/** For the payment that `ready` creates, which is not bound to a real request. */
 const CHECK: X402Params = {
   resource: { url: 'https://paywall.invalid/' },
   requestHash: '0'.repeat(64),
@@ -55,8 +55,8 @@ const CHECK: X402Params = {
 }
 
 /**
- * Decides whether a request passes. Keeps no state that matters: the credential contains the payment's id, and the gateway verifies it. So
- * any process can handle any request.
+ * Decides whether a request passes. Any process can handle any request, because no state that matters is kept here: the
+ * credential says which payment it belongs to, and the gateway verifies the credential.
  */
 export class Gate<R> {
   readonly #options: PaywallOptions<R>
@@ -86,7 +86,9 @@ export class Gate<R> {
     this.#challenges = new Challenges(this.#client, this.#patienceMs, options, notify, speaker)
   }
 
-  /** A reusable credential that was validated recently passes synchronously: the most common case in a shop that has them. */
+  /**
+   * A reusable credential that was validated recently passes synchronously: the most common case where credentials are reusable.
+   */
   recall(visit: Visit<R>): Pass | undefined {
     if (!this.#isL402Reusable || !sha256HexSync || visit.method === 'OPTIONS' || hasOtherFields(visit)) return undefined
     const credential = credentialIn(visit.authorization)
@@ -202,7 +204,7 @@ export class Gate<R> {
     return payment && this.#pass(visit, terms, payment)
   }
 
-  /** A customer who returns right after a response must not be told that it is still in progress. */
+  /** A customer who returns right after a response must not be told that the delivery is still in progress. */
   async #afterEarlier(paymentId: string | undefined, left: AbortSignal | undefined): Promise<void> {
     const settling = paymentId === undefined ? undefined : this.#claims.settling(paymentId)
     if (settling) await within(this.#patienceMs, left, (signal) => Promise.race([settling, untilAborted(signal)]))
@@ -286,8 +288,8 @@ export class Gate<R> {
   }
 
   /**
-   * Finds out whether a claimed payment is used up or in progress by redeeming it at any price. If the other delivery has failed meanwhile,
-   * the gateway grants the claim, which is then released.
+   * Finds out whether a claimed payment is used up or still being delivered, by redeeming it at any price. If the delivery that
+   * had the claim has failed meanwhile, the gateway grants a new claim, which is then released.
    */
   async #requireUnclaimed(visit: Visit<R>, terms: Terms, presented: Presented, reason: string): Promise<string> {
     const requestId = crypto.randomUUID()

@@ -18,7 +18,7 @@ export class OpenVisits {
   readonly #byAddress = new Map<string, Set<OpenVisit>>()
   readonly #byPayment = new Map<string, OpenVisit>()
 
-  /** Takes a slot synchronously, because requests are concurrent; otherwise returns the seconds until one is free. */
+  /** Takes a slot or, if none is free, returns the seconds until one is. Synchronous, because requests are concurrent. */
   enter(address: string, most: number, now = Date.now()): Place | { retryAfterSeconds: number } {
     for (const visit of this.#visits) {
       if (visit.until > now && this.#visits.size < MOST_VISITS) break

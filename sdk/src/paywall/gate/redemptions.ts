@@ -11,7 +11,7 @@ export type Presented = {
   /** Undefined for x402, unless this process has redeemed the payment before. */
   id: string | undefined
   isReusable: boolean
-  /** Of a reusable credential. */
+  /** The SHA-256 of a reusable credential; empty for any other. */
   digest: string
   /** x402 only. */
   bound?: { requestHash: string; invoice: string } | undefined
@@ -107,7 +107,7 @@ export class Redemptions {
   }
 }
 
-/** The id of a refused payment. The gateway names it if the credential does not. */
+/** The id of a refused payment. If it is not in the credential, the gateway's error may contain it. */
 export function refusedId({ id }: Presented, error: unknown): string | undefined {
   const { paymentId } = (error as { details?: { paymentId?: unknown } }).details ?? {}
   return id ?? (typeof paymentId === 'string' ? paymentId : undefined)

@@ -11,7 +11,7 @@ export type ProxyDefaults = {
   requiresAuth?: boolean | undefined
   /** x402: the names of all headers that change what is sold. */
   bindHeaders?: readonly string[] | undefined
-  /** How far the paid price may be below the current price, from 0 to 1. Default: 0.1, or 0 if you set `resource`. */
+  /** By what fraction the paid price may be below the current price, less than 1. Default: 0.1, or 0 if you set `resource`. */
   priceTolerance?: number | undefined
   /** How long a delivery may take before the payment can be used again, 1 to 600. Default: 120. */
   holdSeconds?: number | undefined

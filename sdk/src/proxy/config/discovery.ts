@@ -55,7 +55,7 @@ function publishedPath({ path, segments, hasRest }: Pattern): string {
 
 const percentEncoded = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 
-/** The route that takes all requests of an operation, unless it does not charge for them. */
+/** The first route that takes all requests of an operation. Undefined if this route is not paid. */
 function firstRoute(routes: readonly Route[], method: string, template: string): PricedRoute | undefined {
   if (method === 'OPTIONS' || method === 'TRACE') return undefined
   const parts = template.slice(1).split('/')

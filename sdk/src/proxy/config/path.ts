@@ -12,7 +12,7 @@ const PRINTABLE = /^\/[\x21-\x7e]*$/
 const PLAIN = /^(?:\/[A-Za-z0-9_~!$&'()*,=:@-][A-Za-z0-9._~!$&'()*,=:@-]*)+$/
 /** Some servers cut a segment at `;`, and some treat a backslash as a slash. */
 const AMBIGUOUS = /[;\\]/
-/** A slash in a segment, a control character, or text that a server that decodes twice would decode again. */
+/** What a decoded segment must not contain: slashes, control characters, and text that would change if it was decoded twice. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be in a path
 const DANGEROUS = /[/\\\u0000-\u001f\u007f]|%[0-9A-Fa-f]{2}/
 /** What `encodeURIComponent` encodes, although a path may have it. Not `+`, which some servers read as a space. */

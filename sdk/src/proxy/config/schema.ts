@@ -9,7 +9,7 @@ const MOST_SAT = 2_100_000_000_000_000
 const PROTOCOLS: readonly unknown[] = ['mpp', 'l402', 'x402']
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/i
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-/** These headers frame the message, or tell the upstream who has paid. */
+/** These headers frame the message, or tell the upstream what was paid. */
 const OURS = /^(?:connection|content-length|expect|keep-alive|te|trailer|transfer-encoding|upgrade|x-payment.*)$/i
 
 const isHeaderName = (name: unknown): boolean => typeof name === 'string' && HEADER_NAME.test(name)

@@ -24,7 +24,7 @@ export type Settings = {
 
 const MAX_BODY_BYTES = 10_485_760
 const KINDS = ['amountSat', 'priceFrom', 'free', 'deny'] as const
-/** What only makes sense for a paid route. */
+/** Settings that only make sense for a paid route. */
 const ONLY_PAID = ['bind', 'resource', 'description', ...Object.keys(DEFAULTS).filter((name) => name !== 'timeouts')] as const
 
 /** Throws a `ProxyConfigError` with all mistakes. */

@@ -31,9 +31,9 @@ const isReadable = ({ headers }: IncomingMessage): boolean =>
   (headers['transfer-encoding'] ?? 'chunked').toLowerCase() === 'chunked'
 
 /**
- * A reader that keeps the response waiting for this long may be why the upstream gave up, so the payment is used up. Otherwise one payment
- * could buy many almost complete responses. Shorter than most write timeouts, and longer than the pauses of a slow client that reads all the
- * time: the system reports that there is room for more only when a third of its buffer is empty.
+ * If a client stops reading for this long, it may be why the upstream gave up, so the payment is used up. Otherwise one payment
+ * could buy many almost complete responses. The time is shorter than most write timeouts, and longer than the pauses of a slow
+ * client that reads all the time: the system reports that there is room for more only when a third of its buffer is empty.
  */
 const STALL_MS = 10_000
 /** More than the buffers between the upstream and this process hold, so bytes beyond this number were sent after the pause. */
@@ -122,7 +122,7 @@ class Forwarding {
     })
     const { statusCode = 502 } = answer
     if (statusCode >= 500) this.#warnOfUndelivered(`The upstream responded with ${statusCode}`)
-    // Some upstreams send a body here too, which would be read as the next response on this connection.
+    // Some upstreams send a body with such a response too, which would be read as the next response on this connection.
     const isBodiless = request.method === 'HEAD' || statusCode === 204 || statusCode === 304
     if (isBodiless && this.#outgoing) this.#outgoing.shouldKeepAlive = false
     if (this.#hasLeft) return this.#finishUnseen(answer)

@@ -16,9 +16,9 @@ const HOP_BY_HOP = [
 /** Never forwarded to the upstream as the client sent them. */
 const NEVER_SENT = new Set([
   ...HOP_BY_HOP,
-  // The proxy sets these itself.
+  // The proxy sets or handles these itself, or says the same in `X-Forwarded-…`.
   ...['content-length', 'expect', 'host', 'forwarded', 'x-forwarded', 'x-real-ip'],
-  // Programs take the client's address from these, if the load balancer or CDN that they expect sets them.
+  // Programs that expect a certain load balancer or CDN in front of them take the client's address from these headers.
   ...['client-ip', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip', 'fastly-client-ip', 'x-cluster-client-ip'],
   ...['x-azure-clientip', 'x-appengine-user-ip', 'x-original-forwarded-for'],
   // Payments.

@@ -44,7 +44,7 @@ export type Tunnel = {
   firstByteMs: number
 }
 
-/** Connects the client with the upstream, if the upstream agrees to the upgrade. Otherwise, its response is returned. */
+/** Connects the client with the upstream, if the upstream agrees to the upgrade. Otherwise, sends its response to the client. */
 export function tunnel(upstream: Upstream, { request, socket, head, url, headers, firstByteMs }: Tunnel): void {
   const outgoing = upstream.send(request, url, [...headers, 'connection', 'upgrade', 'upgrade', 'websocket'], true)
   let isRefused = false
@@ -85,7 +85,7 @@ function headOf(answer: IncomingMessage): string {
   return ['HTTP/1.1 101 Switching Protocols', ...lines, '', ''].join('\r\n')
 }
 
-/** If one side breaks, so does the other. */
+/** When one side is closed, closes the other too. */
 function join(socket: Duplex, head: Buffer, other: Duplex, first: Buffer): void {
   other.on('error', () => other.destroy())
   socket.once('close', () => other.destroy())

@@ -18,7 +18,7 @@ export class Upstream {
   readonly #send: typeof httpRequest
   readonly #kept: HttpAgent
   readonly #fresh: HttpAgent
-  /** As in `Host`. */
+  /** The host and port, as in the header `Host`. */
   readonly host: string
 
   constructor({ protocol, hostname, port, host }: URL) {

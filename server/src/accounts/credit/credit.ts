@@ -35,7 +35,7 @@ export type CreditSummary = {
   /** Null if nothing is charged. */
   runwaySeconds: number | null
   warning: WarningLevel
-  /** When nodes will be stopped; null while there is credit. */
+  /** When nodes will be stopped for lack of credit; null if none will be. */
   stopsAt: number | null
   graceHours: number
   canTopUp: boolean
@@ -51,7 +51,7 @@ export function runwaySeconds({ leftMsat, costMsatPerDay }: Means): number | nul
   return Math.max(0, Math.floor((leftMsat / costMsatPerDay) * DAY_SECONDS))
 }
 
-/** An account that never had credit and runs nothing is not low on credit. */
+/** An account that has no credit, but also no nodes that cost anything, is not low on credit. */
 export function levelOf(means: Means): WarningLevel {
   const seconds = runwaySeconds(means)
   if (means.leftMsat < 0 || (means.leftMsat === 0 && seconds !== null)) return 'empty'
@@ -191,5 +191,5 @@ export class Credit {
   }
 }
 
-/** Without a key, each request is a new one. */
+/** Without an Idempotency-Key, each request is a new one. */
 const ONCE: Repeatable = { key: undefined, callerId: '', secret: '', route: '', body: undefined }

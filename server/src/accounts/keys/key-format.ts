@@ -18,7 +18,7 @@ export function isWellFormedKey(text: string): boolean {
   return PATTERN.test(text) && text.slice(-CHECK_LENGTH) === checkOf(text.slice(0, -CHECK_LENGTH))
 }
 
-/** The only part of a key that is stored. A key has 178 random bits, so a plain hash cannot be reversed by guessing. */
+/** Stored with the key's first 8 characters. The other random bits, over 150, cannot be guessed, so a plain hash is enough. */
 export function keyHash(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }

@@ -75,7 +75,7 @@ export class Keys {
     const { key, validMs } = found
     if (generation === this.#generation) {
       if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
-      // Counted from before the query: the database took its time later, so the entry ends before the key does.
+      // Counted from before the query. The database computed `validMs` later, so the cache entry ends before the key does.
       this.#cache.set(name, { key, until: now + Math.min(CACHE_MS, validMs ?? CACHE_MS) })
     }
     this.#uses.set(key.id, new Date())

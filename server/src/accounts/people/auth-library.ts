@@ -61,7 +61,7 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
   const isHttps = protocol === 'https:'
   const times = { createdAt: 'created_at', updatedAt: 'updated_at' }
 
-  /** For callers that have already proven who they are, with a link or the current password. Not reachable by any route. */
+  /** For callers who have just signed up, or proven who they are with a link or the current password. No route leads here. */
   const startBody = { $Infer: { body: {} as { personId: string; method: SessionMethod } } }
   const startSession = createAuthEndpoint.serverOnly({ method: 'POST', metadata: startBody }, async (ctx) => {
     const { personId, method } = ctx.body

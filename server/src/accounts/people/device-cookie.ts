@@ -6,9 +6,9 @@ const LIFETIME_SECONDS = 400 * 24 * 3600
 const VALUE = /^([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/
 
 /**
- * Marks a browser in which someone has signed in with this email before. It grants no access: it only gives the browser its own failure
- * count (C44), so that strangers who guess passwords cannot lock out the owner. It does not contain the email, and is not valid for any
- * other.
+ * Marks a browser in which someone has signed in with this email before. It grants no access: it only gives the browser its own
+ * failure count (C44), so that strangers who guess passwords cannot lock out the owner. The cookie does not contain the email,
+ * and is valid only for that email.
  */
 export class DeviceCookie {
   readonly #secret: Buffer

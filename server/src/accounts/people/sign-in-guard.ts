@@ -11,13 +11,14 @@ const MAX_SIGN_UPS = 5
 const SIGN_UPS_WINDOW_MS = 3_600_000
 
 /**
- * Whose password is tried, and from where. Each value begins with its kind (`email …`, `address …`), so that two kinds never share a count.
+ * What is guessed at (a password, a code or the operator token), and from where. Each value begins with its kind, such as `email
+ * …` or `address …`, so that two kinds never share a count.
  */
 export type Guess = { target: string; source: string }
 export type Attempt = {
-  /** The password was correct: the count starts again at zero. */
+  /** The guess was correct: the count starts again at zero. */
   succeeded: () => Promise<void>
-  /** The attempt ended for a reason other than a wrong password, such as a timeout or an unavailable store. */
+  /** The attempt ended for a reason other than a wrong guess, such as a timeout or an unavailable store. */
   takeBack: () => Promise<void>
 }
 

@@ -168,7 +168,6 @@ export class SignIn {
     return this.#queued(client, () => hash(password))
   }
 
-  /** Everything done in the transaction is committed together or not at all. */
   async transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T> {
     // Load before taking a connection: the first time takes most of a second.
     await this.load()

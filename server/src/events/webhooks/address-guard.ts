@@ -43,7 +43,7 @@ export class AddressGuard {
   async addressesOf(url: URL): Promise<string[]> {
     const host = hostOf(url)
     const addresses = isIP(host) === 0 ? await this.#options.resolve(host) : [host]
-    // One forbidden address is enough: a name that has both kinds is an attempt to get around this check.
+    // One forbidden address is enough to refuse the name: mixing both kinds is an attempt to get around this check.
     for (const address of addresses) this.#check(address, portOf(url))
     if (addresses.length === 0) throw new AddressRefused('The host name has no address.')
     return addresses

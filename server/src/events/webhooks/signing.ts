@@ -9,7 +9,7 @@ const RESEALED_AT_ONCE = 100
 
 export type WebhookIds = { accountId: string; webhookId: string }
 
-/** The context is authenticated with the sealed value, so a value copied onto another webhook does not open. */
+/** The context is authenticated with the sealed value, so a value that was copied to another webhook cannot be opened. */
 const contextOf = ({ accountId, webhookId }: WebhookIds): string => `${accountId} ${webhookId} signing secret`
 
 export const newSecret = (): Buffer => randomBytes(SECRET_BYTES)

@@ -12,10 +12,9 @@ export const callOf = ({ person }: Pick<FastifyRequest, 'person'>): Call => ({
 const ENOUGH_RANDOM = /^[A-Za-z0-9_-]{22,255}$/
 
 /**
- * A stored response with credentials is sealed with a secret that only the caller has. A program uses its API key. A person's
- * session may end, and after signing in again, they could not open a response that was lost. So the secret is the Idempotency-Key
- * itself, which must be a random value that only the page knows. The store keeps only its hash, so even with the master key the
- * response cannot be opened.
+ * A stored response with credentials is sealed with a secret that only the caller has. For a program, this is its API key. For a
+ * person, it cannot be the session, which may end before the request is repeated. So it is the Idempotency-Key itself, a random
+ * value that only the page knows. The store keeps only its hash, so even with the master key the response cannot be opened.
  */
 export function repeatableOf(request: Pick<FastifyRequest, 'headers' | 'person' | 'body'>, route: string): Repeatable {
   const secret = request.headers['idempotency-key']?.toString()

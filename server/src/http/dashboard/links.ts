@@ -15,7 +15,7 @@ const Acceptance = strict({
 export function linkRoutes({ links, signIn, config, limits }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
-    // A person opens one link; a client that tries many is guessing, and each try is a query.
+    // A person opens one link; a client that tries many is guessing, and each try is a database query.
     app.addHook('onRequest', limits.links)
     app.post<{ Body: { token: string } }>(
       '/inspect',

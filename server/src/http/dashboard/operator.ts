@@ -17,8 +17,8 @@ export function operatorSessionRoutes({ config, operatorSessions: sessions, sign
     addRoute(app, startOperatorSession, async (request, reply) => {
       if (!sessions)
         throw new Problem('not_found', 'This service has no operator token. Set OPERATOR_TOKEN to enable this sign-in.')
-      // Counted per address only: otherwise strangers could lock the operator out. The token is too long to guess, even from many
-      // addresses.
+      // Attempts are counted per address only: otherwise strangers could lock the operator out. The token is too long to guess,
+      // even from many addresses.
       const who = `operator ${addressOf(request)}`
       const attempt = await signIn.guard.admit({ target: who, source: who })
       if (!sessions.isToken(request.body.token.trim())) {

@@ -24,7 +24,7 @@ export function dashboardSettingsRoutes({ settings, signIn, config }: RouteDeps)
     addRoute(app, getSecurity, async ({ person }) => settings.security(person))
     addRoute(app, changeOwnEmail, async (request, reply) => {
       const client = clientOf(request, reply)
-      // Like a sign-up, it reveals whether an address has an account.
+      // Like a sign-up, this reveals whether an address has an account, so it counts towards the same limit.
       const admit = async (): Promise<void> => {
         if (!isOnThisMachine(config, request)) await signIn.guard.admitSignUp(addressOf(request))
       }

@@ -100,7 +100,7 @@ export function signInRoutes(deps: RouteDeps) {
       const { body, cookies } = await send(request, client, call)
       return welcome(reply, client, { ...userView(body), cookies })
     }
-    /** C44: a password attempt is counted before it is tried, and stays counted only if the password is wrong. */
+    /** C44: an attempt is counted before the password or code is checked, and stays counted only if that is wrong. */
     const guess = async <T>(
       request: FastifyRequest,
       attempt: Attempt,

@@ -36,7 +36,7 @@ export type Limits = {
   creations: Check | undefined
 }
 
-/** Addresses are counted as the library does: IPv4 as is, IPv6 by /64, because a customer has at least that many addresses. */
+/** Addresses are counted as the library does: IPv4 as is, IPv6 by /64, because one internet connection has at least that many. */
 export async function addLimits(
   app: FastifyInstance,
   settings: { max: number; windowSeconds: number; gatewayMax: number },

@@ -5,9 +5,9 @@ import { pairs } from './headers.ts'
 /** Requests that are refused before a node or the store is involved. */
 
 /**
- * A server in front of us may disagree about where such a request ends, so that the rest of it could pass for another client's request.
- * node:http accepts HTTP/0.9 (a line feed in a path creates one) and HTTP/2.0 in plain text, and leaves transfer codings other than chunked
- * on the body, which would change when forwarded as plain chunks. HTTP/1.0 has no chunked coding.
+ * A server in front of us may disagree about where such a request ends, so that the rest of it could pass for another client's
+ * request. node:http accepts HTTP/0.9 (a line feed in a path is enough) and HTTP/2.0 in plain text, and does not decode transfer
+ * codings other than chunked. HTTP/1.0 has no chunked coding.
  */
 export function isAmbiguous({ httpVersion, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding']?.toLowerCase()

@@ -12,7 +12,7 @@ export function operatorLinkRoutes(deps: OperatorDeps) {
     addRoute(app, createSignInLink, async ({ body }) => links.toEmail(body.email, 'operator'))
     addRoute(app, createInvitation, async ({ body, log }) => {
       const link = await links.invite(body.email)
-      // There is no account yet whose activity could show it.
+      // The invitation is logged, because there is no account yet whose activity could show it.
       log.info('the operator created an invitation')
       return link
     })

@@ -55,7 +55,7 @@ export function eventRoutes({ keys, limits, events }: RouteDeps) {
   }
 }
 
-/** Waits while the client does not read: the feed keeps what it has not read yet. */
+/** Waits while the client does not read. Meanwhile, no further events are read from the store. */
 async function pump(followed: AsyncGenerator<FollowedEvent>, stream: PassThrough, signal: AbortSignal): Promise<void> {
   for await (const { event, cursor } of followed) {
     if (stream.writableEnded) return

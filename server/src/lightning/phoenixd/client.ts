@@ -56,7 +56,8 @@ const HASH = /^[0-9a-f]{64}$/
 const kept = keepingAgent(32)
 
 export async function getInfo(address: NodeAddress, password: string, timeoutMs: number): Promise<InfoAnswer> {
-  // With a shared agent, this request would queue behind 32 slow payments. A healthy node would look silent and be restarted while it pays.
+  // With the shared agent, this request would queue behind 32 slow ones, and a busy but healthy node would look silent and be
+  // restarted.
   const reply = await ask(address, password, { path: '/getinfo' }, timeoutMs, freshAgent)
   if (reply === 'connection refused') return { answer: 'refused' }
   if (reply === 'no connection') return { answer: 'unreachable' }

@@ -1,7 +1,7 @@
 import type { NodeAddress } from '../../platform/node-agent.ts'
 import { ask, fieldsOf, isAmount, isHash, isTimeMs, type NoAnswer, noAnswer, refused, valueIn } from './client.ts'
 
-/** The preimage is left out on purpose, as in `findIncoming`. */
+/** The preimage is left out on purpose, as in `IncomingAnswer` (client.ts). */
 export type ReceivedPayment = { paymentHash: string; amountSat: number; completedAtMs: number }
 export type ReceivedAnswer = { answer: 'received'; payments: ReceivedPayment[]; isLastPage: boolean } | NoAnswer
 

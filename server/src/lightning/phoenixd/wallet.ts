@@ -142,7 +142,7 @@ export async function payInvoice(
   if (reply === 'connection refused') return noAnswer(reply)
   if (typeof reply === 'string') return { answer: 'uncertain' }
   if (reply.status === 401) return { answer: 'wrong password' }
-  // A 4xx means that the node rejected the request before sending anything. Any other error may have come after that.
+  // A 4xx means that the node rejected the request before the payment was sent. Any other error may have come later.
   if (reply.status >= 400 && reply.status < 500) return refused(reply.status)
   if (reply.status !== 200) return { answer: 'uncertain' }
   const { recipientAmountSat, routingFeeSat, paymentPreimage, reason } = objectIn(reply.text)

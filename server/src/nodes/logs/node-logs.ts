@@ -9,7 +9,7 @@ export type NodeLog = { lines: string[] | null; isComplete: boolean }
 const MAX_BYTES = 64 * 1024
 const MAX_LINES = 300
 const MAX_LINE_LENGTH = 1_000
-/** Longer than what is shown, so that a secret that is cut off is still recognized. */
+/** Longer than what is shown, so that a secret is still recognized if only its beginning would be shown. */
 const MAX_SEARCHED_LENGTH = 2 * MAX_LINE_LENGTH
 
 export type NodeLogsDeps = { sql: Sql; runtime: Runtime | undefined; host: string }

@@ -17,7 +17,7 @@ const WORDS = /(?<![A-Za-z])[a-z]{3,8}(?:[^A-Za-z]{1,6}[a-z]{3,8}){11,}(?![A-Za-
 // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals and browsers interpret them, so they are removed
 const CONTROL = /\u001b\[[0-9;]{0,20}[A-Za-z]|[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 
-/** These would show how the operator's machine is set up: the paths of its files, and the ports of nodes. */
+/** Paths of files and ports of nodes would show how the operator's machine is set up. */
 const PATH = /(?<![\w./-])\/(?:[\w.@+-]+\/)+[\w.@+-]*/g
 const LOCAL_ADDRESS = /\b(?:https?:\/\/)?(?:127\.0\.0\.1|0\.0\.0\.0|localhost)(?::\d{1,5})?/g
 

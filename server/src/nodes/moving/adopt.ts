@@ -77,8 +77,8 @@ export async function insertAdopted(
     await lockWallet(transaction, wallet.lightningId)
     const other = await findAdopted(transaction, adoption)
     if (other !== undefined) return other
-    // We may have lost the lock on moves. The process that has it now looks for this node under the same wallet lock: it either finds the
-    // node, or `requireLock` throws here.
+    // We may have lost the lock on moves. The process that has it now looks for this node while it holds the wallet lock: it
+    // either finds the node, or `requireLock` throws here.
     await requireLock()
     await admitNode(transaction, limitsOf(config, isStarted), accountId, host)
     const number = await takeNodeNumber(transaction, accountId)

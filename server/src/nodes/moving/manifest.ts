@@ -1,7 +1,7 @@
 import { isReadable } from '../../../../contract/src/readable-text.ts'
 import type { FileDigest } from '../../platform/file-digest.ts'
 
-/** Beside the wallet in the directory that a release writes. It contains no secrets. */
+/** A file beside a wallet that a release has written. The directory of a node that adopts the wallet keeps it. No secrets. */
 export const MANIFEST = 'boltyard.json'
 
 export type Manifest = {
@@ -12,10 +12,10 @@ export type Manifest = {
   nodeId: string
   name: string
   accessMode: 'limited' | 'full'
-  /** The version that ran last. An older one must never run on this data. Undefined in the directory of a node, which may be updated. */
+  /** The version that ran last; no older one may run on this data. Undefined in a node's own directory: an update changes it. */
   version: string | undefined
   releasedAt: number
-  /** The channel database as it was released, to recognise a copy that is not whole. Undefined in the directory of a node. */
+  /** The channel database as it was released, to recognise an incomplete copy. Undefined in a node's own directory. */
   files: FileDigest[] | undefined
 }
 

@@ -13,7 +13,7 @@ export type WalletConf = {
 
 /** phoenixd also has `off`, with which a node could not receive its first payment. */
 const AUTO_LIQUIDITY = ['2m', '5m', '10m']
-/** phoenixd listens on loopback, but a node can be reached from everywhere. */
+/** phoenixd by itself listens only on loopback, where a short password may do, but anyone can reach the API of a node. */
 const MIN_SECRET_LENGTH = 16
 const NOT_KEPT = [
   'webhook',

@@ -29,7 +29,7 @@ export type WalletDirectory = {
   conf: WalletConf
   /** The channel database and the files SQLite keeps beside it. Without the write-ahead log, the database may be hours old. */
   databaseFiles: string[]
-  /** Undefined unless a release wrote the directory. */
+  /** Undefined if the wallet was never released. */
   manifest: Manifest | undefined
 }
 

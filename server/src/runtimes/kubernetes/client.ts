@@ -26,16 +26,16 @@ type Reply = { status: number; retryAfterMs: number | undefined; text: string }
 const CALL_TIMEOUT_MS = 10_000
 const MAX_TRIES = 3
 const LONGEST_RETRY_AFTER_MS = 3_000
-/** With the timeout of the last try, a call ends before the lease that it was made under (30 s). */
+/** No try begins later. With the timeout of the last try (10 s), a call then ends within the lease it was made under (30 s). */
 const LATEST_TRY_MS = 13_000
 const ALREADY_EXISTS = 'AlreadyExists'
 const PAGE = '500'
-/** A page of 500 pods has about 3 MB; more than this is not a response to any of our requests. */
+/** A page of 500 pods is about 3 MB; more than this is not a response to any of our requests. */
 const MAX_BYTES = 64 * 1024 * 1024
 
 /**
- * The few calls we make to the API server. Creating and updating are separate calls, because "apply" also creates missing objects: a
- * replica that was paused in the middle of an update would bring back an object that was deleted meanwhile.
+ * The few calls we make to the API server. Creating and updating are separate calls, because "apply" also creates missing
+ * objects: a replica of the service that was paused during an update would bring back an object that was deleted meanwhile.
  */
 export class KubernetesClient {
   readonly #access: ClusterAccess
@@ -117,7 +117,7 @@ export class KubernetesClient {
     await this.#answer({ method: 'DELETE', path, body }, 'undefined if missing')
   }
 
-  /** Events until the API server ends the response. The signal must end it if the API server goes silent. */
+  /** Yields events until the API server ends the response. If the API server goes silent, only the signal ends it. */
   async *watch<T extends Resource>(
     path: string,
     query: Query,
@@ -202,7 +202,7 @@ export class KubernetesClient {
     const headers = {
       accept: 'application/json',
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      // Without a length, node:https sends the body of a DELETE in a way that the API server ignores, preconditions included.
+      // Without content-length, node:https sends the body of a DELETE so that the API server ignores it, preconditions included.
       ...(bytes ? { 'content-type': contentType, 'content-length': String(bytes.length) } : {}),
     }
     return new Promise((resolve, reject) => {
@@ -213,7 +213,7 @@ export class KubernetesClient {
   }
 }
 
-/** A Status object. Its message names objects and fields, never their values. */
+/** The body is a Status object. Its message is safe to log: it names objects and fields, not the data of a Secret. */
 function statusIn(text: string): { reason?: string; message?: string } {
   try {
     return JSON.parse(text) as { reason?: string; message?: string }

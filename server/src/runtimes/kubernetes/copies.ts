@@ -19,7 +19,7 @@ import { wasNeverUsed } from './pod-state.ts'
 import type { Claim } from './types.ts'
 
 const POLL_MS = 200
-/** After this long, the reconciler records the state and calls again. */
+/** After this long, `keep` returns false. The reconciler then records the state and calls it again. */
 const PATIENCE_MS = 2_000
 
 /** Copies of a node's data as VolumeSnapshots, made before an update. */
@@ -34,7 +34,7 @@ export class Copies {
     this.#snapshotClass = snapshotClass
   }
 
-  /** Named after the claim and the version: a restored claim has another name, so the next update makes a new copy. */
+  /** The copy is named after the claim and version. A restored claim has another name, so the next update makes a new copy. */
   async keep(node: NodeSpec, version: string): Promise<boolean> {
     const { client, place } = this.#objects
     if (this.#snapshotClass === undefined)
@@ -61,8 +61,8 @@ export class Copies {
   }
 
   /**
-   * A new claim made from the copy takes the place of the current one, which is kept. Only for a pod that is proven to have never run:
-   * otherwise the new version may have connected to its peer, and older channel data can lose funds.
+   * A new claim made from the copy takes the place of the current one, which is kept. Refused without proof that the node's pod
+   * has never run: otherwise the new version may have connected to its peer, and older channel data can lose funds.
    */
   async restore(node: NodeSpec, version: string): Promise<void> {
     const { client, place } = this.#objects

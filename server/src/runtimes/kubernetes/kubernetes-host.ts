@@ -56,7 +56,7 @@ const confLinesFor =
 
 export type Removal = { remove: (node: NodeSpec) => Promise<void>; close: () => void }
 
-/** For the reaper, whose service account has no other rights. */
+/** For the reaper (ROLE=reaper), whose service account has no other rights. */
 export function openRemoval(kubernetes: KubernetesConfig, installation: string): Removal {
   const client = clientFor(kubernetes)
   const objects = new NodeObjects(client, { namespace: kubernetes.namespace, installation })

@@ -33,8 +33,9 @@ import type { SeenNode, StatefulSet, Stored } from './types.ts'
 /** A hung process is killed after this long. Never 0: that would remove the pod's object while the process may still run. */
 const KILL_GRACE_SECONDS = 1
 /**
- * The kubelet connects to each node every ten seconds, and the watches report what it sees. Our own request only finds a process that
- * accepts connections but does not respond; for ten thousand nodes, one every half minute would take most of a core.
+ * The kubelet connects to each node every ten seconds, and the watches report what it sees. Our own request only finds a process
+ * that accepts connections but does not respond. For ten thousand nodes, one request to each every half minute would take most of
+ * a core.
  */
 const RECHECK_MS = 600_000
 

@@ -67,8 +67,8 @@ export class NodeObjects {
   }
 
   /**
-   * Writes our epoch with the change. A replica that was paused since its read gets a conflict; one that reads afterwards sees the greater
-   * epoch and stops.
+   * Writes our lease epoch with the change. Another replica of the service that read the object before gets a conflict; one that
+   * reads it afterwards sees the greater epoch and stops.
    */
   async change(
     node: NodeSpec,

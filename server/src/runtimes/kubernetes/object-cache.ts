@@ -69,7 +69,7 @@ export class ObjectCache<T extends Resource> {
   #set(object: Stored<T>): void {
     const { name, resourceVersion } = object.metadata
     const before = this.#objects.get(name)
-    // Delivered twice or late: what we know is newer.
+    // Delivered twice or late: what we have is the same or newer.
     if (before && BigInt(before.metadata.resourceVersion) >= BigInt(resourceVersion)) return
     this.#objects.set(name, object)
     this.#changed(before, object)

@@ -113,8 +113,9 @@ export class Observer {
 }
 
 /**
- * Whether the service will do nothing but look again later, whatever else it knows about the node. While an update can still be rolled back,
- * even a node that is only starting may have to be killed. A count of exits that is older than the recorded one would be counted twice.
+ * Whether the service will do nothing but look again later, whatever else it knows about the node. While an update can still be
+ * rolled back, even a node that is only starting may have to be killed. An older count of exits must not be recorded: some exits
+ * would then count twice.
  */
 function isCalm({ desired, history, hasOperation }: NodeSpec, { observed, process, restarts }: Observation): boolean {
   if (desired.state !== 'running') return observed.phase === 'absent' && !hasOperation

@@ -10,8 +10,8 @@ export const isTerminating = ({ metadata }: Pod): boolean => metadata.deletionTi
 export const isRunning = (pod: Pod): boolean => containerIn(pod)?.state?.running !== undefined
 
 /**
- * The kubelet can connect to the port. Not the pod's condition Ready: once a machine no longer reports, the control plane sets that to false,
- * whatever the pod does.
+ * The kubelet can connect to the port. The pod's condition Ready cannot be used: once a machine no longer reports, the control
+ * plane sets it to false, whatever the pod does.
  */
 export const isListening = (pod: Pod): boolean => containerIn(pod)?.ready ?? false
 

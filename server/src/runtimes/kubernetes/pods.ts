@@ -63,7 +63,7 @@ export class Pods {
     }
   }
 
-  /** Something has happened to the node that its next observation should see. */
+  /** Something has happened to the node, so it is reported and observed again soon. */
   note(nodeId: string): void {
     if (this.#report) this.#unreported.add(nodeId)
   }

@@ -91,8 +91,8 @@ export class ListWatch<T extends Resource> {
     for (let version = resourceVersion; !this.#end.signal.aborted; ) {
       const startedAtMs = performance.now()
       version = await this.#follow(version)
-      // Something between us and the API server, such as a proxy, ends each watch at once. Without this check, we would start new ones in a
-      // tight loop.
+      // Something between us and the API server, such as a proxy, may end each watch at once. Without this check, we would start
+      // new ones in a tight loop.
       if (performance.now() - startedAtMs < SHORTEST_WATCH_MS) throw new Error('the watch ended at once')
     }
   }

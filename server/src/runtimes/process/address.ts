@@ -7,8 +7,8 @@ import { Daemon } from './daemon.ts'
 const ROOT = 0
 
 /**
- * While a daemon is down, another user of the machine can take its port. So the listener must be the daemon's own user, or root, who can
- * read its password anyway.
+ * While a daemon is down, another user of the machine can take its port. So the listener must belong to the daemon's own user, or
+ * to root, who can read its password anyway.
  */
 export function localAddress({ port, uid }: { port: number; uid: number }): Address {
   const isGenuine = (): boolean => {

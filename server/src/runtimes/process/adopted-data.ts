@@ -48,7 +48,7 @@ export class AdoptedData {
     return stat !== undefined && String(stat.dev) === dev && String(stat.ino) === ino
   }
 
-  /** A database that was restored from an older backup may not know the node. Data that the node has written since then is newer. */
+  /** Throws if the node has run since. A database restored from an older backup may not know the node, but its data is newer. */
   requireNotRun(nodeId: string): void {
     if (existsSync(join(serviceDirectory(this.#dataDir), nodeId)))
       throw new StartFault(78, `${nodeId} has run since, so its data in ${join(this.#nodes, nodeId)} is newer; adopt that`)

@@ -119,8 +119,8 @@ export class Daemon {
     const run = this.alive()
     if (!run?.process) return
     if (run.stopRequestedAtMs === undefined) {
-      // Signal first, then record: if we die in between, the signal is sent twice. The other way round, it would never be sent before the
-      // kill.
+      // Signal first, then record: if we die in between, SIGTERM is sent twice. In the reverse order, the process might be killed
+      // without ever getting SIGTERM.
       signal(run.process, 'SIGTERM')
       crashpoint('process: asked to stop')
       this.write({ ...run, stopRequestedAtMs: nowMs })
@@ -148,7 +148,7 @@ export class Daemon {
     return this.#log.tail(0, maxBytes)?.toString('utf8')
   }
 
-  /** Whether the last process wrote this. Also true if its part of the log is incomplete, because then we cannot rule it out. */
+  /** Whether the last process wrote these words. Also true if its part of the log is incomplete, so that we cannot know. */
   mayHaveSaid(words: string): boolean {
     const run = this.read()
     if (!run) return false

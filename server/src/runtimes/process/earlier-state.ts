@@ -24,7 +24,7 @@ export async function moveEarlierState(dataDir: string): Promise<void> {
   await removeTree(join(hub.directory, 'port'))
 }
 
-/** The service wrote the records, and the next start gave them to the daemons' user. */
+/** Possible owners of the records: the service, which wrote them, and the daemons' user, to whom the next start gave them. */
 function ownersOf(directory: string): number[] {
   return existsSync(directory) ? [process.getuid?.() ?? 0, lstatSync(directory).uid] : []
 }

@@ -16,7 +16,7 @@ const HUB = 'hub'
 /** Only for a hub that hangs: one that exits is noticed at once. */
 const START_TIMEOUT_MS = 60_000
 const GUARD_MS = 1_000
-/** Attempts, each on a port that was free a moment before. */
+/** How many ports are tried for a new hub: another program may take a port that was free a moment before. */
 const FIRST_STARTS = 5
 
 /** The hub of the sandbox network as a process on this machine, started and adopted like a node. */
@@ -81,7 +81,7 @@ export class HubProcess {
     return true
   }
 
-  /** Checked with the hub's own token, because another daemon may listen there. */
+  /** Checked with the hub's own token, because another daemon may listen on the port. */
   async #answers(): Promise<boolean> {
     if (!existsSync(join(this.#daemon.directory, 'node.conf'))) return false
     const headers = { authorization: `Bearer ${this.controlToken()}` }

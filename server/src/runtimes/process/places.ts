@@ -9,12 +9,12 @@ type PortRange = { from: number; to: number }
 
 export const HUB_PORTS: PortRange = { from: 19_000, to: 19_999 }
 export const NODE_PORTS: PortRange = { from: 20_000, to: 29_999 }
-/** Whether a daemon of ours may be listening there. */
+/** Whether a daemon of ours may be listening on the port. */
 export const isDaemonPort = (port: number): boolean => [HUB_PORTS, NODE_PORTS].some(({ from, to }) => port >= from && port <= to)
 
 /**
- * The port and, as root, the Unix user of every daemon on this host. Recorded before use, where only the service can write: if a user were
- * forgotten and assigned to a second node, that node could read the first node's seed.
+ * The port of every daemon on this host and, if the service runs as root, its Unix user. Recorded before use, where only the
+ * service can write: if a user were forgotten and assigned to a second node, that node could read the first node's seed.
  */
 export class Places {
   readonly #directory: string

@@ -21,7 +21,7 @@ import { DataCopies } from './data-copies.ts'
 import { NODE_PORTS, type Places } from './places.ts'
 
 const WATCH_MS = 500
-/** The process table shows whether a node's process exists, not whether it serves. */
+/** The process table, which is checked every WATCH_MS, shows whether a node's process exists, not whether it serves. */
 const RECHECK_MS = 30_000
 
 export type ProcessRuntimeOptions = {
@@ -38,7 +38,7 @@ export class ProcessRuntime implements Runtime {
   readonly #options: ProcessRuntimeOptions
   readonly #copies: DataCopies
   readonly #health: HealthCheck
-  /** Nodes that were seen running. They are checked often, which needs no query. */
+  /** Nodes that were seen running. Their processes are checked every WATCH_MS, which needs no database query. */
   readonly #seen = new Set<string>()
   readonly address: AddressOf
   readonly recheckMs = RECHECK_MS
@@ -67,7 +67,7 @@ export class ProcessRuntime implements Runtime {
     const directory = this.#directory(node.id)
     const { startedAtMs, exitsMs, run: lastRun, version, previousVersion } = node.history
     if (previousVersion !== null) this.#copies.finishRestoring(node.id, previousVersion)
-    // The node was started before, but its data is missing: lost, or on another machine. With new data, it would be a different node.
+    // If the node was started before, its data is lost or on another machine. With new data, it would be a different node.
     if (!isFile(join(directory, 'seed.dat')))
       return { observed: { phase: node.history.version === null ? 'absent' : 'data_lost' } }
     const daemon = this.#daemon(node.id)

@@ -14,8 +14,8 @@ export function versionsOf(catalogue: Map<string, string> | undefined): string[]
 export type Software = { catalogue: Map<string, string[]>; sandbox: string[] }
 
 /**
- * The commands that start nodes. The daemon is copied into the data directory: nodes outlive the checkout they were started from, and as
- * root they run as users who may not be able to read it.
+ * The commands that start nodes. The sandbox daemon is copied into the data directory: nodes outlive the checkout they were
+ * started from, and if the service runs as root, each node runs as a user who may not be able to read that checkout.
  */
 export function installSoftware(
   dataDir: string,

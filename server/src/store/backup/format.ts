@@ -24,9 +24,9 @@ export type Totals = {
 export const END_OF_TABLE = '\\.'
 
 /**
- * Tables that are not in a backup. If sessions and links were, one that was used or revoked after the backup would work again. The restore
- * fills schema_migrations itself. The log of API requests is large and short-lived. Unlogged tables are left out too, because they only
- * contain counters.
+ * Tables that are not in a backup. If sessions and links were in it, one that was used or revoked later would work again after a
+ * restore. The restore fills schema_migrations itself. The log of API requests is large and short-lived. Unlogged tables are left
+ * out too, because they only contain counters.
  */
 export const LEFT_OUT = [
   'api_requests',

@@ -93,7 +93,7 @@ async function copyRows(connection: Connection, table: Table, reader: BackupRead
   try {
     await pipeline(Readable.from(batches(reader.rows())), copying)
   } catch (error) {
-    // PostgreSQL's message may quote a row.
+    // PostgreSQL's message may quote a row, so only its code is shown.
     const { code, severity } = error as { code?: string; severity?: string }
     throw severity === undefined
       ? error

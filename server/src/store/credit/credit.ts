@@ -9,9 +9,9 @@ const leftMsat = (sql: Sql, accountId: Fragment | string, priceMsatPerDay: numbe
   (${balanceMsat(sql, accountId)} - ${unpostedMsat(sql, accountId, priceMsatPerDay)})`
 
 /**
- * The credit missing for one day of the nodes that are charged now, plus `more`; 0 if none is missing. `nodes` is their number.
- * Call it in the transaction that adds or starts a node: the account's row lock admits one caller at a time, and a starting node already
- * counts, so two nodes cannot start on the credit for one.
+ * The credit missing for one day of the nodes that are charged now and of `more` nodes; 0 if none is missing. `nodes` is their
+ * number. Call it in the transaction that adds or starts a node: the account's row lock admits one caller at a time, and a
+ * starting node already counts, so two nodes cannot start on the credit for one.
  */
 export async function missingCredit(
   sql: Sql,

@@ -24,7 +24,7 @@ const charges = (sql: Sql, where: Fragment) => sql`
 
 const quarterHourOf = (sql: Sql) => sql`date_bin('15 minutes', created_at, to_timestamp(0))`
 
-/** Adds up the next day that is over. Returns whether there was one. Of several callers, one does it. */
+/** Adds up the next day that is over. Returns whether there was one. Of several concurrent callers, only one does it. */
 export async function addUpUsageDay(sql: Sql): Promise<boolean> {
   const [row] = await sql`
     WITH next AS (

@@ -24,7 +24,10 @@ export type ClaimedDelivery = SigningSecrets & {
   event: { id: string; type: string; createdAt: number; data: string }
 }
 
-/** Webhooks that have deliveries to make, and how many attempts may begin now. Steps from one webhook to the next in the index. */
+/**
+ * Webhooks that have deliveries to make, and how many attempts may begin now. The recursion steps from one webhook to the next in
+ * the index, so that it does not read every waiting delivery.
+ */
 const slots = (sql: Sql) => sql`
   waiting (webhook_id) AS (
     (SELECT webhook_id FROM webhook_deliveries WHERE next_at IS NOT NULL ORDER BY webhook_id LIMIT 1)
@@ -39,7 +42,9 @@ const slots = (sql: Sql) => sql`
   )`
 const isUnleased = (sql: Sql) => sql`(d.lease_until IS NULL OR d.lease_until <= now())`
 
-/** How long until the next attempt may begin: 0 if one may now, null if none is waiting. */
+/**
+ * How long until the next attempt may begin: 0 if one may now, null if none is waiting, or if all must wait for running attempts.
+ */
 export async function nextAttemptInMs(sql: Sql): Promise<number | null> {
   // A separate statement, because PostgreSQL plans the next one again each time, and usually nothing is waiting.
   const waiting = await sql`SELECT 1 FROM webhook_deliveries WHERE next_at IS NOT NULL LIMIT 1`
@@ -56,7 +61,7 @@ export async function nextAttemptInMs(sql: Sql): Promise<number | null> {
 
 /**
  * Leases deliveries that are due. One process at a time counts what is in flight and adds to it, so the limit per webhook holds for all
- * of them together.
+ * processes together.
  */
 export async function claimDeliveries(database: Database, limit: number, leaseSeconds: number): Promise<ClaimedDelivery[]> {
   type Row = Omit<ClaimedDelivery, 'event'> & { id: string; type: string; createdAt: number; data: string }
@@ -113,7 +118,7 @@ export async function recordSuccess(sql: Sql, claimed: ClaimedDelivery, attempt:
 export type Failure = {
   /** Null: that was the last attempt. */
   retryInSeconds: number | null
-  /** The receiver says that it no longer exists. */
+  /** The response was 410 (C58). */
   isGone: boolean
   /** The webhook is disabled once every attempt has failed for this long. */
   disableAfterSeconds: number

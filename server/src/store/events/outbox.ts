@@ -64,8 +64,8 @@ export async function outboxLagSeconds(sql: Sql): Promise<number> {
 }
 
 /**
- * Transaction ids belong to a database server. Events that were moved here from another one, by a backup or a dump, can have ids that this
- * server has not reached yet, and would wait for it. They come first, because they happened before the move.
+ * Transaction ids belong to a database server. Events that were moved here from another server, by a backup or a dump, can have
+ * ids that this server has not reached yet, and would wait until it does. They come first, because they happened before the move.
  */
 export async function adoptMovedEvents(sql: Sql): Promise<void> {
   await sql`UPDATE event_outbox SET xid = '0' WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())`

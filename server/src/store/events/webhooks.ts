@@ -96,7 +96,7 @@ export async function changeWebhook(
   return row
 }
 
-/** Deliveries end at once, except for attempts being made. Its secrets are removed now, everything else by `removeDeletedWebhooks`. */
+/** No new attempt begins; those under way continue. The secrets are removed now, everything else by `removeDeletedWebhooks`. */
 export async function deleteWebhook(sql: Sql, { accountId, id, actor }: WebhookKey): Promise<boolean> {
   const rows = await sql`
     WITH deleted AS (

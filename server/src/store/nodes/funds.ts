@@ -24,7 +24,10 @@ export const balanceSeen = (sql: Sql, balanceSat: number | undefined, sinceMs: n
     : sql`balance_sat = CASE WHEN balance_at > to_timestamp(${sinceMs} / 1000.0) THEN balance_sat ELSE ${balanceSat} END,
           balance_at = greatest(balance_at, to_timestamp(${sinceMs} / 1000.0)),`
 
-/** Written only if it says something new: a page that shows a node asks every few seconds. */
+/**
+ * Not written if the same balance was recorded less than 30 s before: a page that shows a node reads its balance every few
+ * seconds.
+ */
 export async function recordBalance(sql: Sql, id: string, balanceSat: number, sinceMs: number): Promise<void> {
   await sql`
     UPDATE nodes SET balance_sat = ${balanceSat}, balance_at = to_timestamp(${sinceMs} / 1000.0)

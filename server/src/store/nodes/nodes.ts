@@ -30,7 +30,7 @@ export type NodeRow = {
   /** As of `balanceAt`; null if it was never known. */
   balanceSat: number | null
   balanceAt: number | null
-  /** It has received money since. */
+  /** The node has received money since `balanceAt`. */
   isBalanceOutdated: boolean
   /** When its process was started; null if it has none. */
   startedAt: number | null
@@ -113,7 +113,7 @@ export async function findNode(sql: Sql, accountId: string, id: string): Promise
   return row
 }
 
-/** Whether all of them are nodes of this account. */
+/** Whether all these ids are nodes of this account. */
 export async function hasNodes(sql: Sql, accountId: string, ids: string[]): Promise<boolean> {
   const rows = await sql`SELECT id FROM nodes WHERE id = ANY (${ids}) AND account_id = ${accountId} AND deleted_at IS NULL`
   return rows.length === new Set(ids).size
@@ -140,8 +140,8 @@ export async function countNodesOfMachines(sql: Sql): Promise<number> {
 }
 
 /**
- * Gives the deleted nodes of machines to a cluster, which purges them at the end of their retention period. It has no volume of theirs, so one
- * that has run and is undeleted there fails instead of starting with an empty wallet.
+ * Gives the deleted nodes of machines to a cluster, which purges them at the end of their retention period. The cluster has no
+ * volumes for them, so a node that has run before and is undeleted there fails instead of starting with an empty wallet.
  */
 export async function takeOverDeletedNodes(sql: Sql, host: string): Promise<void> {
   await sql`

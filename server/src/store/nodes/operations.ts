@@ -39,7 +39,7 @@ export async function beginOperation(sql: Sql, accountId: string, id: string, as
   return row
 }
 
-/** Undefined: not deleted, deleted too long ago, or released to another installation. */
+/** Undefined: not deleted, still being deleted, deleted too long ago, or released to another installation. */
 export async function undeleteNode(sql: Sql, id: string, retentionDays: number): Promise<NodeRow | undefined> {
   const [row] = await sql<NodeRow[]>`
     UPDATE nodes SET deleted_at = NULL, desired_state = 'stopped', status = 'stopped', failure_message = NULL, updated_at = now(), next_at = now()

@@ -1,9 +1,9 @@
 import type { Sql } from '../db.ts'
 
-/** Pages show each of the last twelve months, and the month before it. */
+/** 14 months: a page shows one of the last twelve months, and compares it with the month before. */
 const FIRST_LIST_DAYS = 427
 const LIST_EVERY_SECONDS = 300
-/** A node that has not listed what it received for this long may have received more than we know. */
+/** If the last list of a node is older than this, the node may have received more than we know. */
 const STALE_MINUTES = 15
 
 export type DueList = { nodeId: string; fromMs: number }

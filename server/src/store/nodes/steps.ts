@@ -55,7 +55,7 @@ export type Finished = 'recorded' | 'superseded' | 'lease_lost'
 
 /**
  * If a new request arrived meanwhile, nothing is written. If only a change of the node was reported meanwhile (next_at is later than the
- * lease), the time of the next check does not overwrite it: the observation may be older than the change.
+ * start of the lease), next_at is kept: what this step observed may be older than the change.
  */
 export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Promise<Finished> {
   const { shows, ends, updateEnds } = outcome
@@ -85,7 +85,7 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
   return released ? 'superseded' : 'lease_lost'
 }
 
-/** The activity log already has an entry for the request; this one records the outcome. */
+/** The activity log already has an entry for the request to update; this one records the outcome. */
 const logged = (sql: Sql, status: 'updated' | 'failed') => sql`
   , logged AS (
     INSERT INTO activity (account_id, actor, action, target)
@@ -93,8 +93,8 @@ const logged = (sql: Sql, status: 'updated' | 'failed') => sql`
   )`
 
 /**
- * After a step that failed: the node is due again a second later, unless a change of it was reported meanwhile. Otherwise the nodes whose
- * steps fail would be claimed again and again, before all others.
+ * After a failed step, the node is due again a second later, or at once if a change of the node was reported meanwhile. Without
+ * the delay, nodes whose steps fail would be claimed again and again, before all others.
  */
 export async function postponeStep(sql: Sql, { id, leaseEpoch }: NodeRow): Promise<void> {
   await sql`
@@ -112,7 +112,7 @@ export async function takeOverHost(sql: Sql, host: string): Promise<void> {
 
 /**
  * For a host whose nodes other replicas may be working on: every node is checked once within this time, because changes were not reported
- * while no process was watching. Spread out, so that requested operations never wait behind ten thousand checks.
+ * while no process was watching. The checks are spread out, so that operations never wait behind ten thousand of them.
  */
 export async function checkAllWithin(sql: Sql, host: string, milliseconds: number): Promise<void> {
   await sql`
@@ -123,7 +123,10 @@ export async function checkAllWithin(sql: Sql, host: string, milliseconds: numbe
       FOR UPDATE SKIP LOCKED)`
 }
 
-/** Not now(): if this waits while a process leases the node, its time must be later than the lease, or the step would overwrite it. */
+/**
+ * Not now(), the start of the transaction: if this statement waits while a process leases the node, next_at must still be later
+ * than the start of the lease, or `finishStep` would overwrite it.
+ */
 export async function wakeNode(sql: Sql, id: string): Promise<void> {
   await sql`UPDATE nodes SET next_at = clock_timestamp() WHERE id = ${id}`
 }

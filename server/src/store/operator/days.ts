@@ -10,8 +10,9 @@ export type DayRow = {
 }
 
 /**
- * The last days in UTC, today included. Received payments are read account by account, each by one range of an index. Validated ones are
- * all read, as for the totals on the same page: a credential may be validated for the first time years after its payment was created.
+ * The last days in UTC, today included. Received payments are read account by account, each by one range of an index. Validated
+ * ones are found by `paid_at`, not by a range of ids: a credential may be validated for the first time years after its payment
+ * was created.
  */
 export async function dailyTotals(sql: Sql, count: number): Promise<DayRow[]> {
   return sql<DayRow[]>`

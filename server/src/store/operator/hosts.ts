@@ -6,7 +6,7 @@ export type HostRow = {
   nodesReady: number
   nodesFailed: number
   nodesDeleted: number
-  /** As admission counts them: without the treasury's. */
+  /** Nodes that count towards the limit per host, as in `countNodes`: those of the treasury do not. */
   slotsUsed: number
 }
 

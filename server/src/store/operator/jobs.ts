@@ -14,7 +14,7 @@ export async function measureJobs(sql: Sql, retentionDays: number): Promise<JobR
     reconciler: sql<Measured[]>`
       SELECT count(*)::int AS waiting, ${lag(sql, sql`min(next_at)`)} FROM nodes
       WHERE next_at <= now() AND purged_at IS NULL AND (lease_until IS NULL OR lease_until < now())`,
-    // Invoices of a node that is not ready stay due until it is. That is not the fault of this job.
+    // Invoices of a node that is not ready stay due until it is, so they do not count as waiting for this job.
     settlements: sql<Measured[]>`
       SELECT coalesce(sum(due.count), 0)::int AS waiting, ${lag(sql, sql`min(due.oldest)`)}
       FROM nodes n CROSS JOIN LATERAL (

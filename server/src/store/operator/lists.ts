@@ -19,10 +19,12 @@ export function pageOf(sql: Sql, id: Fragment, { limit, cursor, order = 'oldest'
   return sql`${after} ORDER BY ${id} ${isNewest ? sql`DESC` : sql``} ${most}`
 }
 
-/** A pattern for ILIKE, in which the text stands for itself. */
+/** A pattern for ILIKE that matches the text literally. */
 export const containing = (text: string): string => `%${text.replace(/[\\%_]/g, '\\$&')}%`
 
-/** One page of a list that is ordered by id. One extra row shows whether there is a next page. Without a limit, there is none. */
+/**
+ * One page of a list that is ordered by id. One extra row shows whether there is a next page. Without a limit, it has all rows.
+ */
 export async function listPage<P extends ListParams, R extends { id: string }>(
   params: P,
   prefix: IdPrefix,
@@ -30,7 +32,7 @@ export async function listPage<P extends ListParams, R extends { id: string }>(
 ): Promise<{ items: R[]; nextCursor: string | null }> {
   const { limit, cursor, search } = params
   if (cursor !== undefined && !isId(prefix, cursor)) throw badCursor()
-  // PostgreSQL has no NUL in texts, so nothing can contain one.
+  // PostgreSQL cannot store a NUL character, so nothing can match.
   const trimmed = search?.trim() || undefined
   if (Object.values(params).some((value) => typeof value === 'string' && value.includes('\0')))
     return { items: [], nextCursor: null }

@@ -2,7 +2,7 @@ import type { Sql } from '../db.ts'
 
 export type OperatorSessionName = {
   cookieHash: Buffer
-  /** Of the operator token that is configured now: sessions that were started with another one are not found. */
+  /** Derived from the operator token that is configured now: a session that was started with another token is not found. */
   tokenMac: Buffer
 }
 

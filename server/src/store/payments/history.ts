@@ -17,7 +17,7 @@ export type PaymentEvent = {
   }[]
 }
 
-/** More than a payment can have, unless it was released again and again. */
+/** More than a payment can have, even if it was released as often as `MOST_RELEASES` allows. */
 const MOST_EVENTS = 100
 
 /** The newest events of the payment that are still kept, oldest first. */

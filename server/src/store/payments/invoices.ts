@@ -6,7 +6,7 @@ export type Invoices = {
   key: 'id' | 'payment_hash'
   /** Per node and sweep, so that a node with many invoices does not hold up the others. */
   mostAtOnce: number
-  /** Whether to record that the node reported unpaid. Only needed where unpaid rows are removed later. */
+  /** Whether to record that the node reported an invoice unpaid. Only needed where unpaid rows are removed later. */
   keepsUnpaid: boolean
 }
 

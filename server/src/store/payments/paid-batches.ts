@@ -76,8 +76,8 @@ export class PaidBatches {
 }
 
 /**
- * The same conditions as `markPaidByProof`. Rows are inserted in the order of their ids, so that two statements with the same payments wait
- * for each other instead of deadlocking. OFFSET 0 makes sure that each payment is looked up by its key.
+ * The same conditions as `markPaidByProof`. Rows are inserted in the order of their ids, so that of two statements with the same
+ * payments, one waits for the other instead of both deadlocking. OFFSET 0 makes sure that each payment is looked up by its key.
  */
 async function markAllPaid(sql: Sql, batch: Waiting[]): Promise<Map<string, string>> {
   const rows = await sql<{ id: string; receipt: string }[]>`

@@ -7,7 +7,9 @@ export type PaymentState = 'unpaid' | 'expired' | 'undelivered' | 'delivering' |
 
 /** What a person looks for. */
 export type PaymentSelection = {
-  /** `received`: the node has the money, whatever happened afterwards. `unfulfilled`: and the customer got nothing for it. */
+  /**
+   * `received`: the node has the money, whatever happened afterwards. `unfulfilled`: it has, but the customer got nothing for it.
+   */
   state?: PaymentState | 'received' | 'unfulfilled'
   /** As in the public API. */
   status?: ShownPayment['status'] | 'settled'
@@ -60,10 +62,13 @@ function conditions(sql: Sql, accountId: string, selection: PaymentSelection, st
     ${sought === undefined ? sql`` : sql`AND ${matches(sql, accountId, sought)}`}`
 }
 
-/** Customers come back within seconds of their payment. */
+/** Customers normally come back within seconds of their payment. After this time, they are no longer expected. */
 export const PATIENCE_MINUTES = 10
 
-/** A payment that was only validated is fulfilled, as far as the gateway knows. OFFSET 0: one range of an index is read, once. */
+/**
+ * A payment that was only validated is fulfilled, as far as the gateway knows. OFFSET 0: one range of an index is read once, not
+ * per payment.
+ */
 function isUnfulfilled(sql: Sql, accountId: string, { from, to }: PaymentSelection) {
   return sql`
     settled_at < now() - ${PATIENCE_MINUTES} * interval '1 minute' AND NOT EXISTS (
@@ -156,7 +161,7 @@ function selected(sql: Sql, accountId: string, selection: PaymentSelection, star
 }
 
 export type Total = { count: number; sat: number }
-/** Of each state; together, of all selected payments. */
+/** A total for each state; together, they cover all selected payments. */
 export type PaymentTotals = Record<PaymentState, Total>
 
 /** One pass over the index of listed payments, and one over the claims of the account. */

@@ -78,7 +78,10 @@ export async function receivedIn(
   return row
 }
 
-/** Reads every payment of these days, because no index has both the node and the amount. Callers keep the result for a while. */
+/**
+ * Reads the row of every payment of these days: no index in the order of settlement has the node. Callers keep the result for a
+ * while.
+ */
 export async function receivedByNode(sql: Sql, accountId: string, days: number): Promise<ReceivedByNodeRow> {
   const [row] = await sql<[ReceivedByNodeRow]>`
     WITH received AS (

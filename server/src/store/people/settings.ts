@@ -22,7 +22,7 @@ export async function endSession(sql: Sql, personId: string, sessionId: string):
   return rows.length > 0
 }
 
-/** The session began with a passkey a few minutes ago, so its user has just proven to be the owner. */
+/** Whether the session was started with a passkey within this time. If so, its user has just proved their identity. */
 export async function hasUsedPasskey(sql: Sql, sessionId: string, withinSeconds: number): Promise<boolean> {
   const [row] = await sql`
     SELECT 1 FROM people_sessions
@@ -30,7 +30,7 @@ export async function hasUsedPasskey(sql: Sql, sessionId: string, withinSeconds:
   return row !== undefined
 }
 
-/** At most once in a few minutes: a page makes many requests. */
+/** Written at most once in `everySeconds`, because a page makes many requests. */
 export async function noteSession(sql: Sql, sessionId: string, address: string, everySeconds: number): Promise<void> {
   await sql`
     UPDATE people_sessions SET last_seen_at = now(), ip_address = ${address}

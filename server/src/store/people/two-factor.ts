@@ -43,7 +43,7 @@ export async function beginTwoFactor(sql: Sql, personId: string, { keyId, secret
   return rows.length > 0
 }
 
-/** Only confirms the secret that the code was checked against: another window may have started again meanwhile. */
+/** Only confirms the secret that the code was checked against: another window may have restarted the set-up meanwhile. */
 export async function confirmTwoFactor(sql: Sql, personId: string, secret: Buffer, step: number): Promise<boolean> {
   const rows = await sql`
     WITH row AS (
@@ -61,7 +61,7 @@ export async function claimStep(sql: Sql, personId: string, secret: Buffer, step
   return rows.length > 0
 }
 
-/** The same for a recovery code. */
+/** Of any number of callers with the same recovery code, exactly one gets true. */
 export async function claimRecoveryCode(sql: Sql, personId: string, hash: Buffer): Promise<boolean> {
   const rows = await sql`
     WITH row AS (
@@ -82,7 +82,7 @@ export async function logRecoveryCodes(sql: Sql, personId: string): Promise<void
     WITH row AS (SELECT ${personId}::text AS person_id), ${logged(sql, 'person.recovery_codes_replaced')} SELECT 1 FROM row`
 }
 
-/** Removes the secret and the recovery codes; true if it was on. */
+/** Removes the secret and the recovery codes; true if two-factor sign-in was on. */
 export async function endTwoFactor(sql: Sql, personId: string): Promise<boolean> {
   const rows = await sql`
     WITH gone AS (DELETE FROM people_two_factor WHERE person_id = ${personId} RETURNING person_id, confirmed_at),

@@ -27,7 +27,7 @@ export class Connection extends pg.Client {
       ...(typeof address === 'string' ? { connectionString: address } : address),
       types,
       keepAlive: true,
-      // Not set on the pool, where it would also limit the wait for a connection in use.
+      // Not set on the pool, where it would also limit how long a statement waits for a free connection.
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     })
     // Without a listener, losing the connection between two statements would end the process.
@@ -42,7 +42,8 @@ export class Connection extends pg.Client {
 
   /** Translates the error of a statement for the caller. */
   explain(error: unknown): unknown {
-    // The server is closing this connection. The socket closes a moment later, and the next statement must not be sent on it.
+    // These codes mean that the server is closing the connection. The socket closes a moment later, and the next statement must not
+    // be sent on it.
     this.#isLost ||= GOODBYES.has(codeOf(error) ?? '')
     return this.#isLost && codeOf(error) === undefined ? new StoreUnavailable(error) : explainConnect(error)
   }

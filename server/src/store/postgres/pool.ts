@@ -19,8 +19,8 @@ type Pooled = Connection & pg.PoolClient
 export type PoolUse = { busy: number; idle: number; max: number; waiting: number }
 
 /**
- * Each connection runs one statement at a time, and others wait. A statement queued behind one that waits for a lock would wait for that
- * lock too, even if the statement belongs to the request that holds the lock.
+ * Callers never share a connection. On a shared one, a statement could queue behind one that waits for a lock, and so wait for the
+ * lock too, even if its own request holds the lock: a deadlock.
  */
 export class Pool {
   readonly #pool: pg.Pool
@@ -38,7 +38,8 @@ export class Pool {
       max: maxConnections,
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
     })
-    // An idle connection was lost. The pool has dropped it, and the next statement opens another.
+    // Without a listener, losing an idle connection would end the process. The pool has dropped the connection, and the next
+    // statement opens another.
     this.#pool.on('error', () => undefined)
   }
 

@@ -109,7 +109,7 @@ test('C70: no daemon starts in the directory afterwards, and another installatio
   await expect.poll(() => daemon.exitCode).toBe(1)
   expect(daemon.said()).toMatch(/mnemonic/)
   expect(contentsOf(directory)['seed.dat']).toBe(before['seed.dat'])
-  // Nothing is lost: the words are still there.
+  // Nothing is lost: the words are in the renamed file.
   expect(readFileSync(join(directory, 'seed.dat.moved'), 'utf8')).toBe(created.credentials.seed)
   const third = await new Yard().start()
   const outcome = await adopt(third, directory, await third.newKey(), ...VERSION)
@@ -133,7 +133,7 @@ test('C70: data that is written until the seed is replaced is adopted too', asyn
   const { directory } = await newPhoenixd()
   const journal = `${readdirSync(directory).find((name) => name.endsWith('.db'))}-journal`
   const sql = yard.sql()
-  // The command has read the directory and waits for the account.
+  // The lock on the account makes the command wait after it has read the directory.
   const outcome = await lockingTransaction(sql, async (transaction) => {
     await transaction`SELECT 1 FROM accounts WHERE id = ${owner.accountId} FOR UPDATE`
     const adopting = adopt(yard, directory, owner, ...VERSION)
@@ -383,7 +383,7 @@ test('C70: data that a node has written since is never replaced, even if an olde
       stderr: expect.stringContaining('is newer; adopt that'),
     })
   expect(contentsOf(copy)).toEqual(before)
-  // The machine knows which version has run there.
+  // The node's run.json, unlike the database, still records which version ran last.
   expect(await adopt(yard, yard.directory(id), owner, '--version', '0.7.0')).toMatchObject({
     code: 78,
     stderr: expect.stringContaining('last ran "0.8.0"'),
@@ -411,7 +411,7 @@ test.skipIf(process.getuid?.() !== 0)('C70: an unprivileged user is not misled b
   const { uid, gid } = lookUpUser('nobody') ?? { uid: 0, gid: 0 }
   const { directory } = await newPhoenixd()
   const daemon = await runDaemon(directory)
-  // As the instructions say: the wallet is given to the user of the service. The daemon still runs as its former owner.
+  // As the instructions say, the files are given to the service's user. The daemon still runs as the user that owned them before.
   execFileSync('chown', ['-R', `${uid}:${gid}`, directory])
   const before = contentsOf(directory)
   const root = temporaryDirectory()

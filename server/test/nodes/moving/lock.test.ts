@@ -37,7 +37,7 @@ test('C90: a move holds its lock for as long as it takes, also while it sends no
   const { store } = await newDatabase()
   const sql = track(openStore(store, 4, SILENT_TRANSACTION_MS))
   const outcome = await withMovesLocked(sql, async (requireLock) => {
-    // Any other transaction is ended after being silent for this long, and this one was silent for longer.
+    // PostgreSQL ends `other` after SILENT_TRANSACTION_MS. The move's own transaction has been idle for longer, and survives.
     const other = sql.begin(async (transaction) => {
       await transaction`SELECT 1`
       await eventually(async () => (await silentTransactions(sql)) === 1, 'its end')

@@ -7,11 +7,11 @@ import { CRASHING_SERVER, SANDBOXD, SERVER } from '../../../../testing/bundles.t
 import type { Created, Yard } from '../../support/crash.ts'
 import { eventually, freePort, type Key, temporaryDirectory } from '../../support/server.ts'
 
-/** Wallets that move between installations, and phoenixd daemons that run outside of one. */
+/** Wallets that move between installations, and phoenixd daemons that run outside any installation. */
 
 export type Outcome = { code: number | null; signal: NodeJS.Signals | null; stderr: string }
 
-/** One of the program's commands beside a running service. With a crash point, it dies there as if by kill -9. */
+/** Runs a command of the program beside a running service. With `crashAt`, the command dies at that point as if by kill -9. */
 export const command = (yard: Yard, args: string[], crashAt?: string, env = {}): Promise<Outcome> =>
   launch(yard, args, crashAt, env).outcome
 
@@ -72,7 +72,7 @@ export async function runDaemon(directory: string): Promise<ChildProcess & { sai
   return Object.assign(child, { said: () => text })
 }
 
-/** Every file with its content and mode: what a refusal must leave as it was. A daemon may write its log meanwhile. */
+/** Every file with its mode and content, which a refused command must not change. A daemon may write its log meanwhile. */
 export function contentsOf(directory: string): Record<string, string> {
   const entries = readdirSync(directory).map((name) => {
     const path = join(directory, name)

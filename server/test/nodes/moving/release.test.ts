@@ -91,7 +91,7 @@ test('C71: what the daemon writes until it has stopped is released too', async (
 test('C71: of two releases to one directory, one is written, and the other node keeps running', async () => {
   const created = [await funded(), await funded()]
   const directory = newPath()
-  // A directory of someone else, with a name that the command might have chosen.
+  // Someone else's directory, with a name that the command might choose for its unfinished copy.
   mkdirSync(`${directory}.new`)
   const outcomes = await Promise.all(created.map(({ node }) => release(home, node.id, directory)))
   expect(outcomes.map(({ code }) => code === 0).sort()).toEqual([false, true])
@@ -185,7 +185,7 @@ test('C71: a node that never started is released like any other, and its directo
   const conf = readFileSync(join(away.directory(there), 'phoenix.conf'), 'utf8')
   expect(conf).toContain(`http-password=${created.credentials.password}\n`)
   const [, restricted = ''] = /^http-password-limited-access=([0-9a-f]{64})$/m.exec(conf) ?? []
-  // An older database does not know the node any more.
+  // Simulates that an older database was restored, which does not contain the node.
   const sql = away.sql()
   await sql`DELETE FROM node_secrets WHERE node_id = ${there}`
   await sql`DELETE FROM nodes WHERE id = ${there}`
@@ -221,7 +221,7 @@ test('C72: a wallet comes back only from the last release, never from an older c
   const back = idOf(await adopt(home, second, atHome))
   expect(back).not.toBe(created.node.id)
   expect(await balanceAfterStart(home, atHome, back, created)).toBe(2 * FUNDED_SAT)
-  // The data from before its first release is older.
+  // This machine still has the data from before the first release, which is older.
   expect(await release(home, created.node.id, newPath())).toEqual(refusal(`came back as ${back}`))
   const third = await released(home, back)
   expect(await adopt(home, second, atHome)).toEqual(refusal(`is older than the release of ${back}`))

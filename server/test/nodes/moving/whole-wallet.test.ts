@@ -5,7 +5,7 @@ import { type Created, Yard } from '../../support/crash.ts'
 import { type Key, temporaryDirectory } from '../../support/server.ts'
 import { adopt, command, idOf } from './moving.ts'
 
-/** C70: a directory is copied between machines by tools that lose or mix files without an error. */
+/** C70: tools that copy a directory between machines may lose or mix files without an error. */
 
 const FUNDED_SAT = 5_000
 

@@ -8,7 +8,7 @@ const MOVED_BY = 'boltyard.dev/moved-by'
 /** The name of the StatefulSet that has the node's volume while its wallet is moved. */
 export const volumeName = (nodeId: string): string => `w-${labelOf(nodeId)}`
 
-/** Starts the program that has a node's volume while its wallet is moved. `image` is the service's own. */
+/** How to start the program that has a node's volume while its wallet is moved. `image` is the service's own. */
 export type VolumeLaunch = { image: string; claim: string; secret: string; isWritable: boolean }
 
 /**

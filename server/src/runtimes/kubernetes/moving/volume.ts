@@ -88,7 +88,7 @@ export async function closeVolume(objects: NodeObjects, nodeId: string): Promise
   for (const deadline = performance.now() + CLOSE_TIMEOUT_MS; ; await pause(POLL_MS)) {
     const isClosed = await orAgain(async () => {
       await stopVolumeSet(objects, nodeId)
-      // Read after the StatefulSet: if that was at 0 replicas, no pod follows.
+      // The pod is read after its StatefulSet: once that is at 0 replicas, no other pod follows.
       return (await client.get<Pod>(podPath(objects, nodeId))) === undefined
     })
     if (isClosed) return
@@ -112,7 +112,7 @@ export async function removeVolumeSet(objects: NodeObjects, nodeId: string): Pro
   await client.delete(set, setPath(objects, nodeId))
 }
 
-/** Undefined, so that the caller tries again, if the outcome is unknown or the object has changed since it was read. */
+/** Returns undefined if the outcome is unknown or the object has changed since it was read. The caller then tries again. */
 async function orAgain<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work()

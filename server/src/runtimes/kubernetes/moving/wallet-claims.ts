@@ -16,8 +16,8 @@ export type WalletClaim = {
 export type SoughtWallet = { lightningId: string; seed: string }
 
 /**
- * The cluster itself is the record of begun adoptions: a claim names its wallet from the moment that it exists. A node that was created here
- * by an earlier version is recognised by the seed in its Secret.
+ * Adoptions that have begun are recorded only in the cluster: a claim names its wallet from the moment it is created. A node that
+ * an earlier version created here is recognised by the seed in its Secret.
  */
 export async function findWalletClaims(
   objects: NodeObjects,

@@ -90,7 +90,7 @@ export class KubernetesWallets {
     return (statefulSet === undefined || statefulSet.spec.replicas === 0) && pod === undefined
   }
 
-  /** The release with which the node's wallet has left; undefined if it is still here. Throws if it has no volume. */
+  /** The release with which the node's wallet has left; undefined if the wallet is here. Throws if the node has no volume. */
   async releaseOf(nodeId: string): Promise<string | undefined> {
     return (await this.#claim(nodeId)).metadata.annotations?.[RELEASED]
   }
@@ -133,8 +133,8 @@ export class KubernetesWallets {
   }
 
   /**
-   * A replica that was paused in the middle of a start may continue now. It creates the StatefulSet only if there is none, and changes it
-   * only if it has not changed, so what is created or changed here stops that replica.
+   * A replica of the service that was paused in the middle of a start may continue now. It creates the StatefulSet only if there
+   * is none, and changes it only if it has not changed. So creating or changing it here stops that replica.
    */
   async #fenceLateStart(nodeId: string, releaseId: string, { run, version }: LastRun): Promise<void> {
     const { client, place } = this.#objects
