@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { serviceDirectory, writeSecretFile } from './data-dir.ts'
-import { isRunning, type UserIds, uidOf, worksIn } from './linux.ts'
+import { isPostgresOf, isRunning, type UserIds, uidOf } from './linux.ts'
 import { LogFile } from './log-file.ts'
 import { StartFault } from './start-fault.ts'
 import { removeTree } from './trees.ts'
@@ -73,7 +73,7 @@ export async function startEmbedded(
   const password = await passwordOf(dataDir)
   if (!existsSync(join(cluster, 'PG_VERSION'))) await initialise(software, directory, cluster, password, user)
   /** The pid file is writable by the server's user, so only a process of that user may be taken for PostgreSQL. */
-  const isServer = (pid: number): boolean => worksIn(pid, cluster) && uidOf(pid) === uid
+  const isServer = (pid: number): boolean => isPostgresOf(pid, cluster) && uidOf(pid) === uid
   const runningPid = async (): Promise<number | undefined> => {
     const pid = await readPid(cluster)
     return pid !== undefined && isServer(pid) ? pid : undefined

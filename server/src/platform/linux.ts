@@ -66,15 +66,23 @@ export function isRunning(pid: number): boolean {
   return startTimeOf(pid) !== undefined
 }
 
-/** Guards against a pid file whose pid was reused: PostgreSQL's working directory is its cluster. */
-export function worksIn(pid: number, directory: string): boolean {
+/**
+ * Guards against a pid file whose pid was reused: PostgreSQL's working directory is its cluster. In a container without CAP_SYS_PTRACE, not
+ * even root can read the working directory of another user's process. Everyone can read its arguments, which name the cluster too.
+ */
+export function isPostgresOf(pid: number, cluster: string): boolean {
+  if (!isRunning(pid)) return false
   try {
-    return isRunning(pid) && readlinkSync(`/proc/${pid}/cwd`) === realpathSync(directory)
-  } catch {
-    // gone meanwhile, or owned by a user whose processes we may not inspect
-    return false
+    return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(cluster)
+  } catch (error) {
+    if (!isHidden(error)) return false
+    const args = commandLineOf(pid).split('\0')
+    const place = args[args.indexOf('-D') + 1] ?? ''
+    return existsSync(place) && realpathSync(place) === realpathSync(cluster)
   }
 }
+
+const isHidden = (error: unknown): boolean => ['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')
 
 /** Distinguishes processes that reuse a pid: by start time (field 22 of /proc/<pid>/stat), boot and user. */
 export type ProcessIdentity = { pid: number; startTime: string; bootId: string; uid: number }
@@ -184,8 +192,7 @@ function openFilesOf(pid: number): string[] | 'hidden' {
       return stat ? `${stat.dev}:${stat.ino}` : []
     })
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return code === 'EACCES' || code === 'EPERM' ? 'hidden' : []
+    return isHidden(error) ? 'hidden' : []
   }
 }
 
