@@ -26,5 +26,7 @@ test.skipIf(!isRoot)(
     expect(processes()).toEqual(before)
     expect((await owner.get(node.id)).status).toBe('ready')
     expect((await callNode(node, credentials.password, 'GET', '/getinfo')).status).toBe(200)
+    await server.stop()
+    expect(before.map(isRunning), 'PostgreSQL is stopped, and the node keeps running').toEqual([false, true])
   },
 )
