@@ -52,7 +52,7 @@ function endGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid)
   } catch {
-    // Nothing was left.
+    // Every process of the group has exited.
   }
 }
 

@@ -25,7 +25,7 @@ export const PaymentStatus = Type.Enum(['payment_required', 'paid', 'expired'], 
     '`paid`: a credential was validated. `expired`: it can no longer be paid, and no payment has been reported; if one was made in time, it can still become `paid`.',
 })
 const id = text('Id of the payment, `pay_…`.')
-const credential = text('The whole value of the customer’s `Authorization` header.')
+const credential = text('The whole value of the customer’s `Authorization` header, or of the header you chose with `mpp.header`.')
 const challenge = text('The value of `WWW-Authenticate` for your own 402 response; for x402, that of `PAYMENT-REQUIRED`.')
 const requestId = (description: string) => Type.String({ pattern: '^[\\x20-\\x7e]{1,128}$', description })
 

@@ -259,7 +259,7 @@ export type ExpectedTerms = {
 
 /** The customer’s credential, and how to claim the delivery. */
 export type RedeemPaymentParams = {
-  /** The whole value of the customer’s `Authorization` header. */
+  /** The whole value of the customer’s `Authorization` header, or of the header you chose with `mpp.header`. */
   credential: string
   /** Your id for this attempt. Repeating it returns the same response, so you can retry when a response is lost. */
   requestId?: string
@@ -323,7 +323,7 @@ export type ReleasedPayment = {
 
 /** The customer’s credential and, optionally, the expected terms. */
 export type ValidatePaymentParams = {
-  /** The whole value of the customer’s `Authorization` header. */
+  /** The whole value of the customer’s `Authorization` header, or of the header you chose with `mpp.header`. */
   credential: string
   expect?: ExpectedTerms
 }

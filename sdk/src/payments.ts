@@ -47,7 +47,7 @@ export class Payments {
     })
   }
 
-  /** Creates one payment for each protocol, in that order: either all or none. `idempotencyKey` as in `create`. */
+  /** Creates one payment for each of `protocols`, in that order: either all or none. `idempotencyKey` as in `create`. */
   async createBatch(
     params: CreatePaymentBatchParams,
     { idempotencyKey = crypto.randomUUID(), ...options }: CallOptions & { idempotencyKey?: string | null | undefined } = {},

@@ -237,7 +237,7 @@ inBrowser('what the dashboard says', () => {
     await sql`UPDATE usage_intervals SET started_at = started_at - interval '50 minutes' WHERE node_id = ${node.id} AND ended_at IS NULL`
     await sql.end()
     await person.open('credit')
-    await untilText(page.getByTestId('unposted'), /Running now, not charged yet meter: 5\d minutes since .* −3\.\d+ sat/)
+    await untilText(page.getByTestId('unposted'), /Used, not charged yet meter: 5\d minutes since .* −3\.\d+ sat/)
     const msat = (text: string): number => {
       const [, sign, whole = '', fraction = ''] = /([+−]?)([\d ]+)(?:\.(\d+))? sat/.exec(text.replace(/\s/g, ' ')) ?? []
       const amount = Number(whole.replaceAll(' ', '')) * 1000 + Number(fraction.padEnd(3, '0'))

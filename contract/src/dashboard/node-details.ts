@@ -25,7 +25,7 @@ export const NodeReceiving = named(
     lightningAddress: nullable(text('A Lightning address; null if the node did not return one.')),
     needsChannel: flag('Whether the node has no address because it has no channel yet.'),
   },
-  { $id: 'NodeReceiving', description: 'Where anyone can send money to the node, more than once.' },
+  { $id: 'NodeReceiving', description: 'The node’s reusable payment addresses.' },
 )
 export type NodeReceiving = Static<typeof NodeReceiving>
 

@@ -30,7 +30,7 @@ export class PurchaseError extends BoltyardError {
   static override readonly [KIND]: string = 'PurchaseError'
   declare readonly code: PurchaseErrorCode
   readonly outcome: Outcome
-  /** The message without the sentence that says whether money was spent. */
+  /** The message without the sentence that is added to it if `outcome` is `unpaid`. */
   readonly reason: string
 
   constructor(outcome: Outcome, code: PurchaseErrorCode, reason: string, more: More = {}) {

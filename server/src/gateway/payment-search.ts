@@ -32,7 +32,7 @@ const EXPORTED_AT_ONCE = 1_000
 const LONGEST_DESCRIPTION = 500
 const NOTHING = { count: 0, sat: 0 }
 
-/** Payments in the dashboard: search, totals, export, and one payment with its history. */
+/** What the dashboard asks about payments: search, totals, export, and one payment with its history. `/v1` has the same export. */
 export class PaymentSearch {
   readonly #sql: Sql
   readonly #slowReads: SlowReads

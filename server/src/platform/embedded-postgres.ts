@@ -65,7 +65,12 @@ export async function startEmbedded(
   const cluster = join(directory, 'data')
   const uid = user?.uid ?? process.getuid?.() ?? 0
   if (existsSync(cluster) && lstatSync(cluster).uid !== uid)
-    throw new StartFault(78, `POSTGRES_USER_NAME: the database in ${directory} belongs to another user; set it to that user`)
+    throw new StartFault(
+      78,
+      user
+        ? `POSTGRES_USER_NAME: the database in ${directory} belongs to another user; set POSTGRES_USER_NAME to that user`
+        : `DATA_DIR: the database in ${directory} belongs to another user; start the service as root or as that user`,
+    )
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await chmod(directory, 0o700)
   if (user) await chown(directory, user.uid, user.gid)

@@ -46,7 +46,7 @@ export class ReceivedLists {
     return [...this.#nodes.keys()]
   }
 
-  /** Requests lists from the node from now on, beginning at the time when its oldest invoice was created. */
+  /** Requests lists from the node until `add` is no longer called for it. `oldestMs`: when its oldest open invoice was created. */
   add(nodeId: string, oldestMs: number): void {
     const nowMs = performance.now()
     if ((this.#unusableUntilMs.get(nodeId) ?? 0) > nowMs) return

@@ -73,7 +73,7 @@ const unattended = (node: Node, work: () => Promise<void>): Promise<void> =>
     await work()
   })
 
-/** All daemons of one node's directory. */
+/** All running daemons of the node, including those that the service does not know. */
 const daemonsOf = (node: Node): number[] => processesIn(server.dataDir).filter((pid) => environmentOf(pid).includes(node.id))
 function environmentOf(pid: number): string {
   try {

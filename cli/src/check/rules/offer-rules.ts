@@ -98,7 +98,7 @@ export const OFFER_RULES = {
   },
   'mpp-expires': {
     severity: 'error',
-    expected: 'expires in the future, and not after the invoice’s expiry',
+    expected: 'an expires that is in the future and not after the invoice’s expiry',
     fix: 'Set expires to the invoice’s timestamp plus its expiry, in RFC 3339 and UTC.',
   },
   'mpp-header': {

@@ -112,7 +112,7 @@ function Unposted({ credit, at }: { credit: Credit; at: number }) {
   return (
     <Table.Tr data-testid="unposted">
       <Table.Td className="breakable">
-        Running now, not charged yet
+        Used, not charged yet
         <ul className="plain-list small dim">
           {credit.unposted.slice(0, NAMED_NODES).map(({ nodeId, nodeName, since, minutes, amountMsat, isRunning }) => (
             <li key={nodeId}>

@@ -43,7 +43,7 @@ export function UsagePanel({ me }: { me: Me }) {
         />
       </div>
       <p className="small dim">
-        Since {shortDay(from)}, in your time zone, including what runs now and is not charged yet.
+        Since {shortDay(from)}, in your time zone, including what is not charged yet.
         {usage.data && (
           <>
             {' '}

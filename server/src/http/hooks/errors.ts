@@ -17,7 +17,7 @@ declare module 'fastify' {
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** One shape for every error from every layer. This is the only place that renders them. */
+/** Gives every error of every route the same shape. The functions below do so for requests that never reach a route. */
 export function renderProblems(app: FastifyInstance): void {
   const routes: { method: string; pattern: RegExp }[] = []
   app.addHook('onRoute', ({ method, url, config }) => {

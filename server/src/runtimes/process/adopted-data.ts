@@ -51,7 +51,10 @@ export class AdoptedData {
   /** Throws if the node has run since. A database restored from an older backup may not know the node, but its data is newer. */
   requireNotRun(nodeId: string): void {
     if (existsSync(join(serviceDirectory(this.#dataDir), nodeId)))
-      throw new StartFault(78, `${nodeId} has run since, so its data in ${join(this.#nodes, nodeId)} is newer; adopt that`)
+      throw new StartFault(
+        78,
+        `${nodeId} has run since it adopted this wallet, so its data in ${join(this.#nodes, nodeId)} is newer; adopt that directory`,
+      )
   }
 
   /** Must only be called while no node has this id. */

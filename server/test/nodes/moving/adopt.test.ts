@@ -380,7 +380,7 @@ test('C70: data that a node has written since is never replaced, even if an olde
   for (const path of [directory, copy])
     expect(await adopt(yard, path, owner, ...VERSION)).toMatchObject({
       code: 78,
-      stderr: expect.stringContaining('is newer; adopt that'),
+      stderr: expect.stringContaining('is newer; adopt that directory'),
     })
   expect(contentsOf(copy)).toEqual(before)
   // The node's run.json, unlike the database, still records which version ran last.
