@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
-import { ApiError } from '../src/api/client.ts'
+import { afterEach, expect, test, vi } from 'vitest'
+import { ApiError, api } from '../src/api/client.ts'
 import { explain } from '../src/text/explanations.ts'
+
+afterEach(() => vi.unstubAllGlobals())
 
 test.each([
   [1, 'about 1 minute'],
@@ -22,4 +24,13 @@ test.each([
     why: 'The service is shutting down.',
     next: 'Check whether it worked before you try again.',
   })
+})
+
+test.each([502, 503, 504])('a page of a proxy with status %i means that the service cannot be reached now', async (status) => {
+  vi.stubGlobal('fetch', async () => new Response('<html><h1>Bad Gateway</h1></html>', { status }))
+  const why = `The service cannot be reached (status ${status}).`
+  const read = await api.get('/nodes').catch((error: unknown) => error)
+  expect(explain(read)).toEqual({ why, next: 'Try again in a few seconds.' })
+  const change = await api.post('/nodes').catch((error: unknown) => error)
+  expect(explain(change)).toEqual({ why, next: 'Check whether it worked before you try again.' })
 })
