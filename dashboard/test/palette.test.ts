@@ -143,7 +143,7 @@ describe('palette: what it lists', () => {
   })
 
   test('a pasted API key is recognized by its beginning, and gets into no request and no link', () => {
-    expect(listed(SECRET)).toEqual(['API keys with this beginning: Shop server'])
+    expect(listed(SECRET)).toEqual(['API keys that start like this: Shop server'])
     expect(JSON.stringify(groupsFor(SECRET, KNOWN))).not.toContain(SECRET)
     expect(paymentSearchIn(SECRET)).toBeUndefined()
     expect(paymentSearchIn(`Bearer ${SECRET}`)).toBeUndefined()

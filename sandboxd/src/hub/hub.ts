@@ -55,7 +55,7 @@ export class Hub {
     const invoice = readInvoice(text)
     const { paymentHash } = invoice
     const amountMsat = amountSat === undefined ? invoice.amountMsat : amountSat * 1000
-    if (amountMsat === undefined) throw new RequestFault(400, 'the invoice has no amount: amountSat is needed')
+    if (amountMsat === undefined) throw new RequestFault(400, 'the invoice has no amount, so amountSat is required')
     const earlier = this.#ledger.paidByHash.get(paymentHash)
     if (earlier && earlier.payer !== payer) return { paymentHash, reason: 'this invoice has already been paid' }
     if (earlier) return { paymentHash, preimage: earlier.preimage }

@@ -183,7 +183,7 @@ export function groupsFor(query: string, known: Known): Group[] {
     { name: 'Nodes', ...nodesFor(text, nodes) },
     { name: 'API keys', ...bestOf(found(text, keys.map(ofKey)), 'key', ['API key', 'API keys'], '/developers') },
     {
-      name: 'API keys with this beginning',
+      name: 'API keys that start like this',
       best: 0,
       commands: [...keys.filter(isPasted).map(ofKey), ...revoked.filter(isPasted).map(ofRevoked)],
     },
