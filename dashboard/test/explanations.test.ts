@@ -26,9 +26,12 @@ test.each([
   })
 })
 
-test.each([502, 503, 504])('a page of a proxy with status %i means that the service cannot be reached now', async (status) => {
+test.each([
+  [502, 'The service cannot be reached (status 502).'],
+  [503, 'The service cannot be reached (status 503).'],
+  [504, 'The service did not respond in time (status 504).'],
+])('a page of a proxy with status %i is not shown as a response of the service', async (status, why) => {
   vi.stubGlobal('fetch', async () => new Response('<html><h1>Bad Gateway</h1></html>', { status }))
-  const why = `The service cannot be reached (status ${status}).`
   const read = await api.get('/nodes').catch((error: unknown) => error)
   expect(explain(read)).toEqual({ why, next: 'Try again in a few seconds.' })
   const change = await api.post('/nodes').catch((error: unknown) => error)
