@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
-import { ApiError } from '../src/api/client.ts'
+import { afterEach, expect, test, vi } from 'vitest'
+import { ApiError, api } from '../src/api/client.ts'
 import { explain } from '../src/text/explanations.ts'
+
+afterEach(() => vi.unstubAllGlobals())
 
 test.each([
   [1, 'about 1 minute'],
@@ -22,4 +24,16 @@ test.each([
     why: 'The service is shutting down.',
     next: 'Check whether it worked before you try again.',
   })
+})
+
+test.each([
+  [502, 'The service cannot be reached (status 502).'],
+  [503, 'The service cannot be reached (status 503).'],
+  [504, 'The service did not respond in time (status 504).'],
+])('a page of a proxy with status %i is not shown as a response of the service', async (status, why) => {
+  vi.stubGlobal('fetch', async () => new Response('<html><h1>Bad Gateway</h1></html>', { status }))
+  const read = await api.get('/nodes').catch((error: unknown) => error)
+  expect(explain(read)).toEqual({ why, next: 'Try again in a few seconds.' })
+  const change = await api.post('/nodes').catch((error: unknown) => error)
+  expect(explain(change)).toEqual({ why, next: 'Check whether it worked before you try again.' })
 })

@@ -110,6 +110,26 @@ describe('palette: what it lists', () => {
     expect(listed('shop', { nodes: accented }).filter((line) => /more node/.test(line))).toEqual([])
   })
 
+  test('of many keys and webhooks, too, and of those that are gone', () => {
+    const names = Array.from({ length: 8 }, (_, place) => `Shop ${place}`)
+    const gone = { isGone: true }
+    const many = {
+      nodes: [],
+      keys: names.map((name, place) => key(`key_${place}`, name, `byk_${place}`)),
+      webhooks: names.map((name, place) => webhook(`hook_${place}`, 'https://example.com', name)),
+      subjects: {
+        nodes: names.map((name, place) => ({ id: `node_${place}`, name, ...gone })),
+        keys: names.map((name, place) => ({ id: `key_2${place}`, name, prefix: `byk_2${place}`, ...gone })),
+      },
+    }
+    expect(groupsFor('shop', { ...KNOWN, ...many }).flatMap(({ commands }) => commands.slice(6))).toMatchObject([
+      { label: '2 more API keys…', act: { path: '/developers' } },
+      { label: '2 more webhooks…', act: { path: '/developers/webhooks' } },
+      { label: '2 more revoked API keys…', act: { path: '/activity' } },
+      { label: '2 more deleted nodes…', act: { path: '/activity' } },
+    ])
+  })
+
   test('payments come after everything that was there before they arrived', () => {
     const found = [{ id: 'pay_1', description: 'A shop', amountSat: 5, createdAt: 1_790_000_000 } as GatewayPayment]
     const before = listed('shop').filter((line) => !line.startsWith('Documentation'))
@@ -123,7 +143,7 @@ describe('palette: what it lists', () => {
   })
 
   test('a pasted API key is recognized by its beginning, and gets into no request and no link', () => {
-    expect(listed(SECRET)).toEqual(['API keys with this beginning: Shop server'])
+    expect(listed(SECRET)).toEqual(['API keys that start like this: Shop server'])
     expect(JSON.stringify(groupsFor(SECRET, KNOWN))).not.toContain(SECRET)
     expect(paymentSearchIn(SECRET)).toBeUndefined()
     expect(paymentSearchIn(`Bearer ${SECRET}`)).toBeUndefined()

@@ -40,6 +40,7 @@ export async function askUntilFinal<T>(
   askedBefore: boolean,
   whenNeverSent: T,
   stop: AbortSignal,
+  onUnknown?: () => void,
 ): Promise<T> {
   let again = askedBefore
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
@@ -47,6 +48,7 @@ export async function askUntilFinal<T>(
     if (typeof answer === 'object') return answer.final
     if (answer === 'unreachable' && !again) return whenNeverSent
     again = true
+    onUnknown?.()
     await pause(pauseMs, undefined, { signal: stop, ref: false })
   }
 }

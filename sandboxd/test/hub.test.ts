@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Daemon, eventually, readText, startNetwork, type TestHub, TestNode, temporaryDirectory } from './harness.ts'
@@ -93,6 +96,32 @@ describe('the hub’s wallet and faucet', () => {
     expect((await hub.get('/wallet')).json()).toMatchObject({ grantedMsat, pending: 0 })
     await sleeper.start()
     expect((await sleeper.state()).balanceMsat).toBe(0)
+  })
+
+  test('funding that a node does not confirm is a 502 at once; the hub keeps trying and grants it once', async () => {
+    let balanceSat: number | undefined
+    const fundIds = new Set<string>()
+    const silent = createServer((request, response) => {
+      request.setEncoding('utf8').on('data', (text: string) => fundIds.add(JSON.parse(text).fundId))
+      request.on('end', () =>
+        balanceSat === undefined ? request.socket.destroy() : response.end(JSON.stringify({ balanceSat })),
+      )
+    }).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
+    const nodeId = `02${'5'.repeat(64)}`
+    await hub.post('/register', { nodeId, controlPort: port, controlToken: 'x' }, hub.nodeToken)
+    const { grantedMsat } = (await hub.get('/wallet')).json()
+
+    const answer = await hub.post(`/nodes/${nodeId}/fund`, { amountSat: 5 })
+    expect([answer.status, answer.json().error]).toEqual([502, 'the node did not confirm the grant; the hub keeps trying'])
+    expect((await hub.get('/wallet')).json()).toMatchObject({ grantedMsat, pending: 1 })
+    balanceSat = 5
+    await eventually(async () => (await hub.get('/wallet')).json().pending === 0, 'the grant to be confirmed')
+    expect((await hub.get('/wallet')).json().grantedMsat).toBe(grantedMsat + 5_000)
+    expect(fundIds.size).toBe(1)
+    silent.close()
+    silent.closeAllConnections()
   })
 })
 

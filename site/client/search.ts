@@ -120,27 +120,29 @@ function resultItem(section: Section, terms: string[], at: number): HTMLElement 
   place.textContent = section.title === section.page ? '' : section.page
   const excerpt = document.createElement('span')
   excerpt.className = 'excerpt'
-  excerpt.append(...excerptOf(section.text, terms))
+  excerpt.append(...excerptOf(section.text, terms).map((piece, place) => (place % 2 === 1 ? marked(piece) : piece)))
   // The spaces are for screen readers, which read the three as one name.
   item.append(title, ' ', place, ' ', excerpt)
   return item
 }
 
-/** The text around the first match, with the matches marked. */
-function excerptOf(text: string, terms: string[]): (string | HTMLElement)[] {
-  const pattern = new RegExp(terms.map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|') || '$^', 'gi')
+function marked(text: string): HTMLElement {
+  const mark = document.createElement('mark')
+  mark.textContent = text
+  return mark
+}
+
+/** The text around the first match. Every second piece is a match. */
+export function excerptOf(text: string, terms: string[]): string[] {
+  const words = terms.map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|')
+  // Whole words, as in the index: "pay" is not what was found in "repay".
+  const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(${words || '(?!)'})(?![\\p{L}\\p{N}])`, 'giu')
   const first = Math.max(0, text.search(pattern))
-  // Cuts the text only at spaces, so that no word is broken.
-  const start = first <= BEFORE ? 0 : text.indexOf(' ', first - BEFORE) + 1
-  const stop = first + AFTER >= text.length ? text.length : text.lastIndexOf(' ', first + AFTER)
-  const part = text.slice(start, stop)
-  const pieces: (string | HTMLElement)[] = [start > 0 ? '… ' : '']
-  let end = 0
-  for (const match of part.matchAll(pattern)) {
-    const mark = document.createElement('mark')
-    mark.textContent = match[0]
-    pieces.push(part.slice(end, match.index), mark)
-    end = match.index + match[0].length
-  }
-  return [...pieces, part.slice(end), stop < text.length ? ' …' : '']
+  // Cuts the text only at spaces, so that no word is broken, except in a word that is too long itself.
+  const before = text.indexOf(' ', first - BEFORE) + 1
+  const start = first <= BEFORE ? 0 : before > 0 && before < first ? before : first
+  const after = text.lastIndexOf(' ', first + AFTER)
+  const stop = first + AFTER >= text.length ? text.length : after > first ? after : first + AFTER
+  const part = `${start > 0 ? '… ' : ''}${text.slice(start, stop)}${stop < text.length ? ' …' : ''}`
+  return part.split(pattern)
 }

@@ -251,7 +251,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await creating.getByLabel('Name').fill('afford')
     await creating.getByRole('button', { name: 'Create', exact: true }).click()
     await untilText(creating.getByRole('alert'), 'The node was not created.')
-    await untilText(creating, '50 sat of credit are missing')
+    await untilText(creating, 'You need 50 sat more credit')
     expect((await person.want(200, 'GET', '/nodes')).nodes).toEqual([])
     await creating.getByRole('button', { name: 'Pay as a customer' }).click()
     await untilText(creating.getByTestId('paid'), 'paid ✓ 50 sat')

@@ -91,10 +91,15 @@ function noAnswer(method: string, message: string, requestId: string): ApiError 
 function errorOf(method: string, response: Response, answer: unknown, hasKey: boolean): ApiError {
   const { code, message, requestId, ...details }: Partial<ErrorBody['error']> =
     (answer as Partial<ErrorBody> | undefined)?.error ?? {}
+  // The service's own errors have a code, so this is the response of a proxy in front of it.
+  const isOfProxy = code === undefined && response.status >= 502
+  const fault = response.status === 504 ? 'did not respond in time' : 'cannot be reached'
   return new ApiError({
     status: response.status,
-    code: code ?? `status_${response.status}`,
-    message: message ?? `The service returned status ${response.status}.`,
+    code: code ?? (isOfProxy ? 'service_unavailable' : `status_${response.status}`),
+    message:
+      message ??
+      (isOfProxy ? `The service ${fault} (status ${response.status}).` : `The service returned status ${response.status}.`),
     requestId: requestId ?? response.headers.get('x-request-id'),
     retryAfterSeconds: Number(response.headers.get('retry-after')) || null,
     // This is the only 5xx code that always comes from the service, after it has finished the request. Other 5xx may come from a

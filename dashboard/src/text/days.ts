@@ -13,6 +13,12 @@ export function dayStart(at: number, days = 0): number {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + days).getTime() / 1000
 }
 
+/** The first second of the viewer's day that has the same date as this day in UTC. */
+export function localDayOf(utcDay: number): number {
+  const date = new Date(utcDay * 1000)
+  return new Date(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()).getTime() / 1000
+}
+
 /** The minute of the UTC hour at which the viewer's hours begin: "30" in India, "15" in Nepal. */
 export const hourStartMinute = (): string => String(((new Date().getTimezoneOffset() % 60) + 60) % 60)
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { dateField, dayStart, hourStartMinute, timesOf } from '../../src/text/days.ts'
+import { dateField, dayStart, hourStartMinute, localDayOf, timesOf } from '../../src/text/days.ts'
 import { creditEnds, lastsUntil } from '../../src/text/runway.ts'
 
 const zone = process.env.TZ
@@ -77,6 +77,20 @@ test('dashboard: a day on which the clocks change has 23 or 25 hours', () => {
   expect(dayStart(october, 1) - dayStart(october)).toBe(25 * 3_600)
   expect(timesOf({ from: '2026-03-29', to: '2026-03-29' })).toEqual({ from: '1774738800', to: '1774821600' })
 })
+
+test.each(['Europe/Berlin', 'Australia/Sydney', 'Africa/Cairo', 'America/Los_Angeles', 'Pacific/Auckland'])(
+  'dashboard: totals by UTC day are shown to somebody in %s under the same dates, also when the clocks change',
+  (timeZone) => {
+    process.env.TZ = timeZone
+    const days = Array.from({ length: 365 }, (_, place) => Date.UTC(2026, 0, 1 + place) / 1000)
+    const dates = days.map((day) => new Date(day * 1000).toISOString().slice(0, 10))
+    const shown = days.map((day) => {
+      const date = new Date(localDayOf(day) * 1000)
+      return [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, '0')).join('-')
+    })
+    expect(shown).toEqual(dates)
+  },
+)
 
 test.each([
   ['UTC', '0'],

@@ -12,6 +12,8 @@ import type { GrantRecord, HubLedger, HubRecord, PayingRecord } from './ledger.t
 const DELIVER_TIMEOUT_MS = 10_000
 const CONTROL_TIMEOUT_MS = 10_000
 
+type GrantAnswer = { balanceSat: number } | { status: number; error: string }
+
 /** The network between sandbox nodes: knows their addresses, relays payments, and has a wallet with unlimited funds. */
 export class Hub {
   readonly #ledger: HubLedger
@@ -53,7 +55,7 @@ export class Hub {
     const invoice = readInvoice(text)
     const { paymentHash } = invoice
     const amountMsat = amountSat === undefined ? invoice.amountMsat : amountSat * 1000
-    if (amountMsat === undefined) throw new RequestFault(400, 'the invoice has no amount: amountSat is needed')
+    if (amountMsat === undefined) throw new RequestFault(400, 'the invoice has no amount, so amountSat is required')
     const earlier = this.#ledger.paidByHash.get(paymentHash)
     if (earlier && earlier.payer !== payer) return { paymentHash, reason: 'this invoice has already been paid' }
     if (earlier) return { paymentHash, preimage: earlier.preimage }
@@ -94,23 +96,23 @@ export class Hub {
     return settlement
   }
 
-  /** Gives a node new money. Resolves when the node has received it. */
+  /** Gives a node new money. Resolves when the node has received it; fails as soon as that is uncertain, but keeps trying. */
   async fund(nodeId: string, amountSat: number): Promise<{ balanceSat: number }> {
     this.#node(nodeId)
     const grant: GrantRecord = { t: 'grant', fundId: randomUUID(), nodeId, amountSat }
     await this.#journal.append(grant)
     crashpoint('hub: grant is durable')
-    const answer = await this.#completeGrant(grant, false)
+    const answer = await new Promise<GrantAnswer>((resolve, reject) => {
+      const unconfirmed = { status: 502, error: 'the node did not confirm the grant; the hub keeps trying' }
+      this.#completeGrant(grant, false, () => resolve(unconfirmed)).then(resolve, reject)
+    })
     if ('error' in answer) throw new RequestFault(answer.status, answer.error)
     return answer
   }
 
-  async #completeGrant(
-    grant: GrantRecord,
-    askedBefore: boolean,
-  ): Promise<{ balanceSat: number } | { status: number; error: string }> {
+  async #completeGrant(grant: GrantRecord, askedBefore: boolean, onUnknown?: () => void): Promise<GrantAnswer> {
     const offline = { status: 502, error: 'the node is offline' }
-    const attempt = async (again: boolean): Promise<Attempt<{ balanceSat: number } | { status: number; error: string }>> => {
+    const attempt = async (again: boolean): Promise<Attempt<GrantAnswer>> => {
       const node = this.#ledger.nodes.get(grant.nodeId)
       if (!node) return 'unreachable'
       try {
@@ -124,7 +126,7 @@ export class Hub {
         throw error
       }
     }
-    const answer = await askUntilFinal(attempt, askedBefore, offline, this.#stop.signal)
+    const answer = await askUntilFinal(attempt, askedBefore, offline, this.#stop.signal, onUnknown)
     crashpoint('hub: grant is known')
     const end: HubRecord = { t: 'error' in answer ? 'ungranted' : 'granted', fundId: grant.fundId }
     await this.#journal.appendEventually(this.#stop.signal, end)

@@ -53,7 +53,7 @@ export function MissingCredit({ offer, refusal, isSandbox }: { offer: Offer; ref
             'Press Create again for a new invoice.'
           ) : (
             <>
-              <Amount sat={offer.amountSat} /> of credit are missing. Pay here to continue.
+              You need <Amount sat={offer.amountSat} /> more credit. Pay here to continue.
             </>
           )}
         </div>

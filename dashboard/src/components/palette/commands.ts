@@ -154,14 +154,13 @@ const ofPayment = ({ id, description, amountSat, createdAt }: GatewayPayment, no
 })
 
 /** Best first; commands that match equally well keep their order. */
-function found(query: string, commands: Command[], most = Number.POSITIVE_INFINITY): Ranked {
+function found(query: string, commands: Command[]): Ranked {
   const ranked = commands
     .flatMap((command) => {
       const rank = rankOf(query, command.label, command.others)
       return rank === undefined ? [] : [{ command, rank }]
     })
     .sort((one, other) => one.rank - other.rank)
-    .slice(0, most)
   return { best: ranked[0]?.rank ?? Number.POSITIVE_INFINITY, commands: ranked.map(({ command }) => command) }
 }
 type Ranked = { best: number; commands: Command[] }
@@ -182,15 +181,24 @@ export function groupsFor(query: string, known: Known): Group[] {
   const local = [
     ...own,
     { name: 'Nodes', ...nodesFor(text, nodes) },
-    { name: 'API keys', ...found(text, keys.map(ofKey), MOST_OF_A_KIND) },
+    { name: 'API keys', ...bestOf(found(text, keys.map(ofKey)), 'key', ['API key', 'API keys'], '/developers') },
     {
-      name: 'API keys with this beginning',
+      name: 'API keys that start like this',
       best: 0,
       commands: [...keys.filter(isPasted).map(ofKey), ...revoked.filter(isPasted).map(ofRevoked)],
     },
-    { name: 'Webhooks', ...found(text, webhooks.map(ofWebhook), MOST_OF_A_KIND) },
-    { name: 'Revoked API keys', ...found(text, revoked.map(ofRevoked), MOST_OF_A_KIND) },
-    { name: 'Deleted nodes', ...found(text, deleted.map(ofDeleted), MOST_OF_A_KIND) },
+    {
+      name: 'Webhooks',
+      ...bestOf(found(text, webhooks.map(ofWebhook)), 'webhook', ['webhook', 'webhooks'], '/developers/webhooks'),
+    },
+    {
+      name: 'Revoked API keys',
+      ...bestOf(found(text, revoked.map(ofRevoked)), 'key', ['revoked API key', 'revoked API keys'], '/activity'),
+    },
+    {
+      name: 'Deleted nodes',
+      ...bestOf(found(text, deleted.map(ofDeleted)), 'node', ['deleted node', 'deleted nodes'], '/activity'),
+    },
   ].sort((one, other) => one.best - other.best)
   // Payments come last, because they arrive later and must not move what someone is about to choose.
   return [...local, { name: 'Payments', commands: paymentsFor(text, payments, now) }, docsFor(text)].filter(
@@ -198,19 +206,24 @@ export function groupsFor(query: string, known: Known): Group[] {
   )
 }
 
-/**
- * The nodes that are left out become one link to the list of nodes. It counts only those that the search of that list finds, too.
- */
+/** The count is of the nodes that the search of the list of nodes finds, too. */
 function nodesFor(text: string, nodes: DashboardNode[]): Ranked {
-  const { best, commands } = found(text, nodes.map(ofNode))
   const listed = new Set(filteredNodes(nodes, undefined, text).map(({ id }) => id))
-  const more = commands.slice(MOST_OF_A_KIND).filter(({ id }) => listed.has(id)).length
-  const rest: Command = {
-    id: 'more nodes',
-    kind: 'node',
-    label: `${counted(more, 'more node', 'more nodes')}…`,
-    act: { kind: 'go', path: `/nodes?q=${encodeURIComponent(JSON.stringify(text))}` },
-  }
+  const path = `/nodes?q=${encodeURIComponent(JSON.stringify(text))}`
+  return bestOf(found(text, nodes.map(ofNode)), 'node', ['node', 'nodes'], path, ({ id }) => listed.has(id))
+}
+
+/** What is left out becomes one link to the page that has it. */
+function bestOf(
+  { best, commands }: Ranked,
+  kind: Kind,
+  [one, many]: [one: string, many: string],
+  path: string,
+  isOnPage = (_: Command): boolean => true,
+): Ranked {
+  const more = commands.slice(MOST_OF_A_KIND).filter(isOnPage).length
+  const label = `${counted(more, `more ${one}`, `more ${many}`)}…`
+  const rest: Command = { id: `more ${many}`, kind, label, act: { kind: 'go', path } }
   return { best, commands: [...commands.slice(0, MOST_OF_A_KIND), ...(more === 0 ? [] : [rest])] }
 }
 

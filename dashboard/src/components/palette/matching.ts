@@ -64,7 +64,7 @@ export function noteFor(query: string, { count, offersDocs, isSearching, failed 
   if (failed.length > 0) return `Not searched, because the service did not respond: ${failed.join(', ')}.`
   if (isSearching) return 'Searching…'
   if (count > 0) return isTooLong(text) ? 'Payments were not searched: the text is too long.' : ''
-  if (hasApiKey(text)) return 'No API key of this account begins so. What you pasted was not sent.'
+  if (hasApiKey(text)) return 'No API key of this account starts like this. What you pasted was not sent.'
   if (isTooLong(text)) return 'Nothing found. Payments were not searched: the text is too long.'
   return `Nothing ${offersDocs ? 'else ' : ''}found for “${text}”.`
 }

@@ -68,7 +68,7 @@ export function EditKeyDialog({ item, onClose }: { item: ApiKey; onClose: () => 
     >
       <p className="small dim">
         Changes apply to running programs within seconds.
-        {isExpired && ' With a later end, whoever has the key’s secret can use it again.'}
+        {isExpired && ' With a later expiry, anyone who has the key’s secret can use it again.'}
       </p>
       <Problem error={edit.error} what="The key was not changed." />
     </KeyDialog>

@@ -68,8 +68,8 @@ function Account({ account }: { account: OperatorAccountDetail }) {
             <Amount sat={creditLeftSat} />
           </div>
           <p className="small dim">
-            {runwaySeconds === null ? 'Nothing is being charged now.' : `Lasts ${lasting(runwaySeconds)} at the current use.`}{' '}
-            {creditLeftSat !== creditSat && `The ledger has ${sats(creditSat)}: use of the current hour is not in it yet.`}
+            {runwaySeconds === null ? 'Nothing is being charged now.' : `Lasts ${lasting(runwaySeconds)} at the current rate.`}{' '}
+            {creditLeftSat !== creditSat && `The ledger shows ${sats(creditSat)}: the current hour is not in it yet.`}
           </p>
           {stopsAt !== null && (
             <p className="note small">

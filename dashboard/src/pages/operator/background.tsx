@@ -21,7 +21,7 @@ const JOBS: Record<Job['name'], { title: string; what: string; waiting: [one: st
     what: 'Asks ready nodes which invoices were paid. Nodes that are not ready are asked later.',
     waiting: ['invoice to ask about', 'invoices to ask about'],
   },
-  events: { title: 'Events', what: 'Adds what happened to the accounts’ feeds.', waiting: ['event to add', 'events to add'] },
+  events: { title: 'Events', what: 'Adds each event to the feed of its account.', waiting: ['event to add', 'events to add'] },
   webhooks: {
     title: 'Webhooks',
     what: 'Sends events to customers’ servers. Failed deliveries wait for their next attempt.',

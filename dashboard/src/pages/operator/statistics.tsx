@@ -6,14 +6,12 @@ import { Amount, Count } from '../../components/amount.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
+import { localDayOf } from '../../text/days.ts'
 import { ENGLISH } from '../../text/locales.ts'
 
 const Chart = lazy(() => import('../../components/chart.tsx'))
 const DAYS = 30
 const dayFormat = new Intl.DateTimeFormat(ENGLISH, { weekday: 'short', day: 'numeric', month: 'short', timeZone: 'UTC' })
-
-/** The chart shows times as local days. Shifted by the offset, a time is shown as its day in UTC. */
-const asLocal = (at: number): number => at + new Date(at * 1000).getTimezoneOffset() * 60
 
 export function StatisticsPage() {
   const stats = useQuery(statsQuery)
@@ -51,7 +49,8 @@ function Figure({ name, count, note }: { name: string; count: number | undefined
 }
 
 function Days({ days }: { days: DailyStats[] }) {
-  const points = useMemo(() => days.map(({ at, receivedSat }) => ({ at: asLocal(at), sat: receivedSat })), [days])
+  // The chart names local days.
+  const points = useMemo(() => days.map(({ at, receivedSat }) => ({ at: localDayOf(at), sat: receivedSat })), [days])
   const busy = [...days].reverse().filter(({ at, ...counts }) => Object.values(counts).some((count) => count > 0))
   const total = days.reduce((sum, { receivedSat }) => sum + receivedSat, 0)
   return (

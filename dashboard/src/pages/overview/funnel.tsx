@@ -9,7 +9,7 @@ export function Funnel({ funnel }: { funnel: Overview['funnel'] }) {
     ['Issued', funnel.issued, 'challenges created'],
     // The words are those of a payment's timeline. "Paid" could mean either settled or validated.
     ['Settled', funnel.settled, 'the customer has paid: your node has received the money'],
-    ['Validated', funnel.paid, 'the customer has come back with the proof of payment'],
+    ['Validated', funnel.paid, 'the customer has come back with proof of payment'],
   ]
   return (
     <section className="card" aria-labelledby="funnel">

@@ -168,7 +168,7 @@ function Challenge({ payment, fields }: { payment: GatewayPaymentDetails; fields
   return (
     <section className="card no-print" aria-labelledby="challenge">
       <h2 id="challenge">Challenge</h2>
-      <p className="small dim">What the {header} header says that your server sends with status 402.</p>
+      <p className="small dim">The content of the {header} header that your server sends with status 402.</p>
       <Fields fields={fields} />
       <details className="folded">
         <summary>Raw header</summary>

@@ -87,9 +87,9 @@ function WhatCounts({ place: { period, from, to } }: { place: PaymentPlace }) {
         delivered or not. It is before fees, and invoices that you create by hand are not in it.
       </p>
       <p>
-        <strong>Paid, not delivered</strong> means that your server has not redeemed the payment, or released it. If your server
-        only validates payments, the gateway never learns about deliveries. <strong>Paid, got nothing</strong>, a status to filter
-        by, leaves out what was validated: it means that nobody came back with the credential within ten minutes, or that a
+        <strong>Paid, not delivered</strong> means that your server has not redeemed the payment, or has released it. If your
+        server only validates payments, the gateway never learns about deliveries. <strong>Paid, got nothing</strong>, a status to
+        filter by, leaves out what was validated: it means that nobody came back with the credential within ten minutes, or that a
         delivery failed or was never confirmed.
       </p>
       <p>

@@ -30,7 +30,11 @@ export function DeleteAccount(props: Props) {
     <section className="card" aria-labelledby="delete-account">
       <h2 id="delete-account">Delete account</h2>
       {!deletion.data && (
-        <Problem error={deletion.error} what="It is unknown whether it is possible." onRetry={() => void deletion.refetch()} />
+        <Problem
+          error={deletion.error}
+          what="Whether the account can be deleted could not be checked."
+          onRetry={() => void deletion.refetch()}
+        />
       )}
       {existing > 0 && (
         <p className="note">

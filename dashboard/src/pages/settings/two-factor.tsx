@@ -42,11 +42,15 @@ export function TwoFactor({ user }: { user: NonNullable<Me['user']> }) {
       <h2 id="two-factor">Two-factor sign-in</h2>
       <p className="small dim">
         After your password, you also enter a code from an app on your phone. A passkey that checks your PIN, finger or face needs
-        no code. The operator’s sign-in link turns two-factor sign-in off: it is the way back if you lose your phone and your
-        recovery codes.
+        no code. If you lose your phone and your recovery codes, ask the operator for a sign-in link: it turns two-factor sign-in
+        off.
       </p>
       {!security.data && (
-        <Problem error={security.error} what="Its state could not be loaded." onRetry={() => void security.refetch()} />
+        <Problem
+          error={security.error}
+          what="Whether two-factor sign-in is on could not be checked."
+          onRetry={() => void security.refetch()}
+        />
       )}
       {state && !state.isOn && (
         <Group mt="md">
@@ -201,7 +205,7 @@ function TurnOff({ onDone }: { onDone: () => void }) {
     >
       <p>From then on, your password alone is enough to sign in. The recovery codes stop working.</p>
       <CodeInput value={code} onChange={setCode} />
-      <Problem error={end.error} what="It is still on." />
+      <Problem error={end.error} what="Two-factor sign-in is still on." />
     </ConfirmDialog>
   )
 }

@@ -96,7 +96,7 @@ function Row({ delivery, webhook }: { delivery: Delivery; webhook: Webhook }) {
           )}
           {nextAttemptAt !== null && !webhook.enabled && ' · waits until the webhook is enabled'}
         </div>
-        <Problem error={redeliver.error} what="It was not sent again." />
+        <Problem error={redeliver.error} what="The event was not sent again." />
       </div>
       <DeliveryBadge delivery={delivery} />
       <Button
