@@ -59,7 +59,7 @@ const SENTENCES: Record<string, string> = {
   CHALLENGE_NOT_FOUND: 'This took too long. Start again.',
   YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'A different person started this registration. Start again.',
   FAILED_TO_VERIFY_REGISTRATION: 'This passkey could not be verified. Try again.',
-  CREDENTIAL_ACCOUNT_NOT_FOUND: 'This account has no password yet.',
+  CREDENTIAL_ACCOUNT_NOT_FOUND: 'This account has no password. Use a passkey instead.',
 }
 
 /**
