@@ -105,7 +105,9 @@ export class FleetCluster {
       const pod = await this.#admin.get<Pod>(path)
       if (pod && set.spec.replicas === 0) {
         await this.#admin.deletePod(pod, path, 0)
-        this.#ownWrites++
+        const status = { op: 'add' as const, path: '/status/observedGeneration', value: set.metadata.generation }
+        await this.#admin.patch(`${PATHS.statefulSets(NAMESPACE)}/${set.metadata.name}/status`, set, [status])
+        this.#ownWrites += 2
       } else if (!pod && set.spec.replicas === 1) await this.#run(place, node, set as Stored<StatefulSet>)
     }
     await new Promise<void>((resolve) => {

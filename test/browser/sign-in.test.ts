@@ -255,7 +255,7 @@ inBrowser('signing in to the dashboard', () => {
     }
   })
 
-  test('C44: on a default install a passkey is added at localhost, signs in even while password sign-in is paused, and is removed', async () => {
+  test('C44: on a default install a passkey is added at localhost, signs in even while password sign-in is paused, and no longer once it is removed', async () => {
     const person = await newPerson(server)
     const { page, context } = person
     const named = server.url.replace('127.0.0.1', 'localhost')
@@ -300,6 +300,11 @@ inBrowser('signing in to the dashboard', () => {
     await page.getByRole('button', { name: 'Remove Laptop' }).click()
     await dialog(page, 'Remove Laptop?').getByRole('button', { name: 'Remove passkey' }).click()
     await list.waitFor({ state: 'detached' })
+
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await heading(page, 'Sign in').waitFor()
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await untilText(page.getByRole('alert'), /This passkey was not accepted\. .* sign in with your password\.\s*Request id/)
   })
 
   test('a password change ends other sessions, and signing out everywhere ends this one', async () => {

@@ -101,7 +101,7 @@ export function SignIn() {
             error={byPassword.error ?? byPasskey.error}
             what="You are not signed in."
             again="Check your connection and try again."
-            {...nextOf(byPassword.error)}
+            {...(byPasskey.error ? nextOfPasskey(byPasskey.error) : nextOf(byPassword.error))}
           />
           <Button type="submit" fullWidth loading={byPassword.isPending}>
             Sign in
@@ -158,3 +158,7 @@ function nextOf(error: unknown): { next?: string } {
   if (error.status === 401) return { next: 'Check your email address and password, then try again.' }
   return error.status === 429 ? { next: `${error.message} You can still sign in with a passkey or a sign-in link.` } : {}
 }
+
+/** The message of a refusal says it. */
+const nextOfPasskey = (error: unknown): { next?: string } =>
+  error instanceof ApiError && error.status === 401 ? { next: '' } : {}

@@ -30,6 +30,8 @@ export class Sequencer {
     this.#sql = sql
     this.#log = log
     const onChange = (): void => {
+      // Later notifications do not restart the timer: an endless burst of them would postpone the pass forever.
+      if (this.#isDue) return
       this.#isDue = true
       this.#wake()
     }

@@ -44,7 +44,8 @@ export class Operations {
       requireState(node, params.kind, params.from)
       if (params.unlessFunded && node.hasFunds)
         throw new Problem('node_has_funds', 'The node holds funds. Send them elsewhere first, or retry with ?force=true.')
-      throw inProgress(params.kind)
+      // The operation that was running has ended since, so its kind is unknown.
+      throw inProgress()
     }
     crashpoint('operation: begun')
     wake()
@@ -81,7 +82,9 @@ export function requireState(node: NodeRow, kind: OperationKind, from: readonly 
   if (node.operation) throw inProgress(node.operation)
 }
 
-export const inProgress = (kind: OperationKind): Problem =>
-  new Problem('operation_in_progress', `Another operation (${kind}) is running on this node. Try again when it has finished.`, {
-    headers: { 'retry-after': '1' },
-  })
+export function inProgress(kind?: OperationKind): Problem {
+  const message = kind
+    ? `Another operation (${kind}) is running on this node. Try again when it has finished.`
+    : 'The node has just changed, and nothing was done. Try again.'
+  return new Problem('operation_in_progress', message, { headers: { 'retry-after': '1' } })
+}

@@ -20,7 +20,10 @@ export async function reachStore(sql: Sql): Promise<void> {
     } catch (error) {
       const { code } = error as { code?: string }
       if (!isStoreDown(error))
-        throw new StartFault(78, `DATABASE_URL: the server refused the connection (${code ?? 'unknown reason'})`)
+        throw new StartFault(
+          78,
+          `DATABASE_URL: the server refused the connection (${code ?? 'unknown reason'}); check the user, the password and the name of the database`,
+        )
       if (Date.now() > deadline) throw new StartFault(1, `cannot reach PostgreSQL (${code}); check that it is running`)
       await pause(RETRY_MS)
     }

@@ -81,6 +81,6 @@ const tookTooLong = (advice: string): Problem =>
   new Problem('service_unavailable', `The query took too long. ${advice}`, { headers: { 'retry-after': '5' } })
 
 const tooMany = (): Problem =>
-  new Problem('service_unavailable', 'Too many requests of this account are waiting. Try again in a few seconds.', {
+  new Problem('service_unavailable', 'Too many requests from this account are waiting. Try again in a few seconds.', {
     headers: { 'retry-after': '5' },
   })

@@ -70,6 +70,7 @@ describe('C32: the usage that is recorded for a node', () => {
     await clock.move(10 * 60)
     const undone = sql.begin(async (transaction) => {
       await setNode(transaction, node, { status: 'stopped' })
+      expect(await intervalsOf(transaction, node)).toEqual([{ from: NOW, to: NOW + 11, isPosted: false }])
       throw new Error('undone')
     })
     await expect(undone).rejects.toThrow('undone')
@@ -77,7 +78,16 @@ describe('C32: the usage that is recorded for a node', () => {
     await setNode(sql, node, { desired: 'stopped' })
     // Here the process is still stopping, but the interval has ended, because the node should no longer run.
     await setNode(sql, node, { status: 'stopped' })
-    expect(await intervalsOf(sql, node)).toEqual([{ from: NOW, to: NOW + 11, isPosted: false }])
+    const ended = [{ from: NOW, to: NOW + 11, isPosted: false }]
+    expect(await intervalsOf(sql, node)).toEqual(ended)
+    await clock.move(5 * 60)
+    const notBegun = sql.begin(async (transaction) => {
+      await setNode(transaction, node, { status: 'ready', desired: 'running' })
+      expect(await intervalsOf(transaction, node)).toHaveLength(2)
+      throw new Error('undone')
+    })
+    await expect(notBegun).rejects.toThrow('undone')
+    expect(await intervalsOf(sql, node)).toEqual(ended)
   })
 
   test('C32: a started minute counts once, however often the node is started and stopped in it', async () => {

@@ -34,6 +34,15 @@ async function addPasskey(browser: Browser, proof: Proof): Promise<SoftwarePassk
   return passkey
 }
 
+test('a passkey that cannot be verified gets the same answer as an unknown one, which says what to do', async () => {
+  const passkey = await addPasskey((await aPerson()).browser, { password: PASSWORD })
+  const known = await passkey.signIn(new Browser(server), 'AAAA')
+  const unknown = await new SoftwarePasskey().signIn(new Browser(server))
+  expect([known.status, known.json().error.code]).toEqual([401, 'unauthorized'])
+  expect(known.json().error.message).toMatch(/not accepted.* Try another passkey, or sign in with your password\.$/)
+  expect([unknown.status, unknown.json().error]).toEqual([known.status, known.json().error])
+})
+
 describe('C88: adding and removing passkeys', () => {
   test('C88: a session alone cannot add or remove a passkey: the password or a recent passkey is needed', async () => {
     const { browser, email } = await aPerson()

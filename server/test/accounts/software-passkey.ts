@@ -36,8 +36,10 @@ export class SoftwarePasskey {
     return browser.post('/auth/passkey/verify-registration', { response: this.#answer(response), name: 'Software' })
   }
 
-  async signIn(browser: Browser): Promise<Answer> {
-    const { challenge } = (await browser.get('/auth/passkey/generate-authenticate-options')).json()
+  /** `signed`: what is signed instead of the browser's own challenge. */
+  async signIn(browser: Browser, signed?: string): Promise<Answer> {
+    const options = (await browser.get('/auth/passkey/generate-authenticate-options')).json()
+    const challenge = signed ?? options.challenge
     const clientData = this.#clientData('webauthn.get', challenge, browser)
     const data = this.#data(PRESENT_AND_VERIFIED)
     const response = {

@@ -182,7 +182,7 @@ describe('known and unknown balances', () => {
     await eventually(async () => (await live(full.node.id)).balanceSat === before, 'the balance')
   })
 
-  test('a hung node is reported as unreachable within 4 s, and holds up no other', async () => {
+  test('a hung node is reported as unreachable, and holds up no other', async () => {
     await fault(server, full, 'hang')
     const since = performance.now()
     const [hung, well] = await Promise.all([live(full.node.id), live(limited.node.id)])

@@ -1,5 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { silent } from '../../../testing/kubernetes/silent.ts'
 import { EventFeed } from '../../src/events/feed.ts'
+import { Sequencer } from '../../src/events/sequencer.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { readFeed, removeOldEvents } from '../../src/store/events/feed.ts'
@@ -99,6 +101,24 @@ describe('C53: the feed', () => {
     expect(await names()).toEqual(Array.from({ length: 200 }, (_, index) => `${index}`))
     const [ids] = await sql`SELECT count(DISTINCT id)::int AS count FROM events WHERE account_id IN (${accountId}, ${other})`
     expect(ids).toEqual({ count: 400 })
+  })
+
+  test('C53: notifications that never stop do not keep events from being numbered', async () => {
+    const listen: Database['listen'] = (_channel, { onNotify }) => {
+      const timer = setInterval(() => onNotify(`${accountId} activity`), 1)
+      return () => clearInterval(timer)
+    }
+    const noisy = new Proxy(sql, { get: (target, key) => (key === 'listen' ? listen : Reflect.get(target, key)) })
+    const sequencer = new Sequencer({ sql: noisy, log: silent })
+    try {
+      // The first pass, before any notification, may number the first event.
+      for (const name of ['first', 'second']) {
+        await keyCreated(sql, name)
+        await eventually(async () => (await names()).includes(name), `the ${name} event to be numbered`)
+      }
+    } finally {
+      await sequencer.close()
+    }
   })
 
   test('events from a dump of another server keep their place before new ones', async () => {

@@ -281,6 +281,34 @@ describe('C27: one operation at a time', () => {
     await owner.delete(id)
   })
 
+  test('C27: a refusal names the operation that is running, and no other if that has just ended', async () => {
+    const { id } = shared.node
+    const sql = server.sql()
+    const messageOf = async (): Promise<string> => {
+      const answer = await owner.send('POST', `/nodes/${id}/stop`)
+      expect([answer.status, answer.json().error.code]).toEqual([409, 'operation_in_progress'])
+      return answer.json().error.message
+    }
+    // The stop is refused, but whoever looks for the reason finds none.
+    await sql.unsafe(`
+      CREATE FUNCTION refused() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+      CREATE TRIGGER refused BEFORE UPDATE ON nodes FOR EACH ROW WHEN (OLD.operation IS NULL AND NEW.operation = 'stop')
+        EXECUTE FUNCTION refused()`)
+    expect(await messageOf()).toBe('The node has just changed, and nothing was done. Try again.')
+    await sql`DROP FUNCTION refused CASCADE`
+
+    const pid = runningPidOf(server, shared.node)
+    process.kill(pid, 'SIGSTOP')
+    const restart = owner.act(id, 'restart')
+    await eventually(
+      async () => (await sql`SELECT 1 FROM nodes WHERE id = ${id} AND operation = 'restart'`).length > 0,
+      'the restart',
+    )
+    expect(await messageOf()).toBe('Another operation (restart) is running on this node. Try again when it has finished.')
+    process.kill(pid, 'SIGCONT')
+    expect((await restart).status).toBe('ready')
+  })
+
   test('C27: under many random operations every response is an allowed one, and the final state is that of the last winner', async () => {
     const made = await owner.createReady()
     const { id } = made.node

@@ -66,8 +66,12 @@ describe('C86: the session of the operator’s pages', () => {
       expect([origin, ...errorOf(await change({ origin }))]).toEqual([origin, 401, 'unauthorized'])
     expect(errorOf(await change({ 'content-type': 'text/plain' }))).toEqual([401, 'unauthorized'])
     expect((await change({})).status).toBe(201)
-    // Another site cannot sign this browser in, and its attempt does not end the session.
-    expect(errorOf(await signIn(browser, TOKEN, { origin: 'https://evil.example' }))).toEqual([401, 'unauthorized'])
+    // Another site can neither sign this browser in nor out.
+    const origin = 'https://evil.example'
+    expect(errorOf(await signIn(browser, TOKEN, { origin }))).toEqual([401, 'unauthorized'])
+    const headers = { cookie: browser.cookie, origin }
+    const signOut = await send(server.port, 'DELETE', '/dashboard/api/operator/session', { headers })
+    expect(errorOf(signOut)).toEqual([401, 'unauthorized'])
     expect((await session(browser)).isSignedIn).toBe(true)
   })
 

@@ -161,7 +161,7 @@ describe('refused with one line, and nothing is changed', () => {
   })
 
   test('into a database that is not empty', () => {
-    expect(command('restore', file)).toEqual(refusal(/only restored into an empty database/))
+    expect(command('restore', file)).toEqual(refusal(/can only be restored into an empty database/))
   })
 
   test('while the service runs', async () => {

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { nextClaimName, snapshotName } from '../../src/runtimes/kubernetes/objects.ts'
+import { pickStatefulSet } from '../../src/runtimes/kubernetes/picks.ts'
 import {
   exitsOf,
   isListening,
+  isScaledDown,
   lastExit,
   seemsUnused,
   wasNeverUsed,
@@ -113,4 +115,32 @@ test('its port is open if the kubelet says so, even after its machine no longer 
   expect(isListening({ ...rest, status: { ...status, conditions: [lost] } })).toBe(true)
   expect(isListening(pod({ ready: false, state: { running: {} } }))).toBe(false)
   expect(isListening(pod(undefined))).toBe(false)
+})
+
+describe('whether a StatefulSet can still create a pod', () => {
+  const set = (replicas: number, generation: number, observedGeneration?: number) => ({
+    metadata: { name: 'n-a', generation },
+    spec: { replicas },
+    status: observedGeneration === undefined ? {} : { observedGeneration },
+  })
+
+  test('it can until its controller has seen that it was scaled to 0', () => {
+    expect(isScaledDown(set(1, 1, 1))).toBe(false)
+    expect(isScaledDown(set(0, 2))).toBe(false)
+    expect(isScaledDown(set(0, 2, 1))).toBe(false)
+    expect(isScaledDown(set(0, 2, 2))).toBe(true)
+  })
+
+  test('it cannot if it was created at 0 replicas', () => {
+    expect(isScaledDown(set(0, 1))).toBe(true)
+  })
+
+  test('a cached StatefulSet says the same', () => {
+    const stored = (observed: number) => {
+      const { metadata, ...rest } = set(0, 2, observed)
+      return { ...rest, metadata: { ...metadata, uid: 'u', resourceVersion: '1' } }
+    }
+    expect(isScaledDown(pickStatefulSet(stored(1)))).toBe(false)
+    expect(isScaledDown(pickStatefulSet(stored(2)))).toBe(true)
+  })
 })

@@ -66,6 +66,8 @@ function addCookies(reply: FastifyReply, cookies: string[]): void {
 
 async function withPassword<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
-    throw error instanceof AuthRefusal ? new Problem('bad_request', 'This account has no password yet.') : error
+    throw error instanceof AuthRefusal
+      ? new Problem('bad_request', 'This account has no password. Use a passkey instead.')
+      : error
   })
 }

@@ -59,7 +59,7 @@ const SENTENCES: Record<string, string> = {
   CHALLENGE_NOT_FOUND: 'This took too long. Start again.',
   YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'A different person started this registration. Start again.',
   FAILED_TO_VERIFY_REGISTRATION: 'This passkey could not be verified. Try again.',
-  CREDENTIAL_ACCOUNT_NOT_FOUND: 'This account has no password yet.',
+  CREDENTIAL_ACCOUNT_NOT_FOUND: 'This account has no password. Use a passkey instead.',
 }
 
 /**
@@ -301,7 +301,11 @@ function problemOf(path: string, { status, code, message }: AuthRefusal): Proble
   // 400, because the session is valid; only the password is wrong.
   if (code === 'INVALID_PASSWORD') return new WrongPassword('bad_request', 'The current password is incorrect.')
   if (path === '/passkey/verify-authentication' && WRONG_PASSKEY.includes(code))
-    return new Problem('unauthorized', 'This passkey does not belong to any account.')
+    // The same answer for both codes, so that nobody learns which passkeys exist.
+    return new Problem(
+      'unauthorized',
+      'This passkey was not accepted. It may have been removed from its account. Try another passkey, or sign in with your password.',
+    )
   // The same answer for another person's passkey and an unknown one. The caller is known to be signed in at this point.
   if (/^\/passkey\/(delete|update)-passkey$/.test(path) && [401, 403, 404].includes(status))
     return new Problem('not_found', 'There is no such passkey.')

@@ -15,7 +15,7 @@ import {
   snapshotName,
   snapshotOf,
 } from './objects.ts'
-import { wasNeverUsed } from './pod-state.ts'
+import { isScaledDown, wasNeverUsed } from './pod-state.ts'
 import type { Claim } from './types.ts'
 
 const POLL_MS = 200
@@ -39,8 +39,8 @@ export class Copies {
     const { client, place } = this.#objects
     if (this.#snapshotClass === undefined)
       throw new CannotStart('its data cannot be copied, because no snapshot class is configured')
-    const { claim, claimName, pod } = await this.#objects.read(node.id)
-    if (pod) throw new TryAgain(`a pod is still using the data of ${node.id}`)
+    const { statefulSet, claim, claimName, pod } = await this.#objects.read(node.id)
+    if (pod || (statefulSet && !isScaledDown(statefulSet))) throw new TryAgain(`a pod is still using the data of ${node.id}`)
     if (!claim) throw new Error(`the claim ${claimName} is missing`)
     const name = snapshotName(claimName, version)
     const snapshot = await this.#objects.snapshot(name)

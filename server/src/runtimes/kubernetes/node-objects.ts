@@ -46,7 +46,7 @@ export class NodeObjects {
   }
 
   /**
-   * The pod is read after its StatefulSet. If the StatefulSet was at 0 replicas and there is no pod afterwards, nothing runs, and nothing
+   * The pod is read after its StatefulSet. If the StatefulSet was scaled down and there is no pod afterwards, nothing runs, and nothing
    * will run until someone scales it up again.
    */
   async read(nodeId: string): Promise<Live> {

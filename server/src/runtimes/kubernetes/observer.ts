@@ -8,6 +8,7 @@ import {
   isHeld,
   isListening,
   isRunning,
+  isScaledDown,
   isTerminating,
   lastExit,
   wasNeverUsed,
@@ -134,7 +135,7 @@ function whenStopped(node: NodeSpec, statefulSet: Stored<SeenStatefulSet>, pod: 
   const restored = statefulSet.metadata.annotations?.[RESTORED]
   const wasRolledBack = restored !== undefined && sameVersion(version, restored)
   // The object of a pod that never ran is kept for as long as it may be needed to roll back.
-  if (pod && !(isHeld(pod) && node.desired.state === 'running'))
+  if (pod ? !(isHeld(pod) && node.desired.state === 'running') : !isScaledDown(statefulSet))
     return { observed: { phase: 'stopping' }, ...(wasRolledBack ? {} : { process }) }
   const isNew = !wasRolledBack && !(process.run === run && sameVersion(version, process.version))
   // Keep reporting an exit until the next start, so that its reason stays visible.

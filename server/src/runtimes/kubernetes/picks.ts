@@ -40,9 +40,10 @@ export function pickPod({ metadata, spec, status = {} }: Stored<Pod>): Stored<Po
   }
 }
 
-export const pickStatefulSet = ({ metadata, spec }: Stored<SeenStatefulSet>): Stored<SeenStatefulSet> => ({
-  metadata: metadataIn(metadata),
+export const pickStatefulSet = ({ metadata, spec, status = {} }: Stored<SeenStatefulSet>): Stored<SeenStatefulSet> => ({
+  metadata: { ...metadataIn(metadata), ...pick(metadata, 'generation') },
   spec: pick(spec, 'replicas'),
+  status: pick(status, 'observedGeneration'),
 })
 
 export const pickClaim = ({ metadata, status = {} }: Stored<SeenClaim>): Stored<SeenClaim> => ({

@@ -1,8 +1,8 @@
 import { lastWordsIn } from '../last-words.ts'
 import { EVIDENCE } from './objects.ts'
-import type { ContainerState, Event, Pod } from './types.ts'
+import type { ContainerState, Event, Pod, SeenStatefulSet } from './types.ts'
 
-/** What a pod's status and its events say. Pure. */
+/** What the status of a pod and of its StatefulSet, and their events say. Pure. */
 
 const containerIn = (pod: Pod) => pod.status?.containerStatuses?.[0]
 
@@ -58,6 +58,13 @@ function exitReason({ exitCode, signal, reason, message }: NonNullable<Container
 
 /** Reasons that are normal steps of a start. */
 const ON_THE_WAY = new Set(['ContainerCreating', 'PodInitializing'])
+
+/**
+ * The StatefulSet is at 0 replicas, and its controller knows. Until then, the controller may replace a pod that is gone. One that was
+ * created at 0 replicas, in generation 1, never had a pod.
+ */
+export const isScaledDown = ({ metadata, spec, status }: SeenStatefulSet): boolean =>
+  spec.replicas === 0 && (status?.observedGeneration ?? 1) >= (metadata.generation ?? 1)
 
 /** Why the pod has not started yet, as far as its own status shows. */
 export function whyWaiting(pod: Pod): string | undefined {

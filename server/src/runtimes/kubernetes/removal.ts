@@ -6,6 +6,7 @@ import { Refused } from './client.ts'
 import { removeVolumeSet } from './moving/volume.ts'
 import type { NodeObjects } from './node-objects.ts'
 import { KEEP, PATHS, type Place, secretName, selectorOf } from './objects.ts'
+import { isScaledDown } from './pod-state.ts'
 import type { Claim, Resource, Secret, Snapshot, Stored } from './types.ts'
 
 const GONE_POLL_MS = 50
@@ -15,7 +16,7 @@ const GONE_TIMEOUT_MS = 5_000
 export async function removeNode(objects: NodeObjects, node: NodeSpec): Promise<void> {
   const { client, place } = objects
   const { statefulSet, pod } = await objects.read(node.id)
-  if (pod || (statefulSet && statefulSet.spec.replicas !== 0)) throw new Error('a pod is still using the data to be removed')
+  if (pod || (statefulSet && !isScaledDown(statefulSet))) throw new Error('a pod is still using the data to be removed')
   // The StatefulSets are deleted first, so that nothing can start a pod on the data that is being removed.
   await removeVolumeSet(objects, node.id)
   if (statefulSet) await client.delete(statefulSet, objects.statefulSetPath(node.id))

@@ -46,7 +46,11 @@ export type PodTemplate = {
   }
 }
 
-export type StatefulSet = Resource & { spec: { replicas: number; template: PodTemplate } }
+export type StatefulSet = Resource & {
+  spec: { replicas: number; template: PodTemplate }
+  /** The latest generation that the StatefulSet's controller has seen. */
+  status?: { observedGeneration?: number }
+}
 
 export type ContainerState = {
   waiting?: { reason?: string; message?: string }
@@ -75,7 +79,7 @@ export type Pod = Resource & {
 export type Event = Resource & { reason?: string; message?: string; type?: string; lastTimestamp?: string | null }
 
 /** The parts of a StatefulSet and of a claim that show the state of a node. */
-export type SeenStatefulSet = Resource & { spec: { replicas: number } }
+export type SeenStatefulSet = Resource & { spec: { replicas: number }; status?: StatefulSet['status'] }
 export type SeenClaim = Resource & { status?: { phase?: string } }
 
 /** The objects of a node, from a live read or from a cache. */

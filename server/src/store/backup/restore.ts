@@ -57,12 +57,12 @@ async function refuseUnlessEmpty(sql: Sql, { schema }: Head): Promise<void> {
   const [found] = await sql<{ isMigrated: boolean }[]>`SELECT to_regclass('schema_migrations') IS NOT NULL AS "isMigrated"`
   if (!found?.isMigrated) return
   const [current] = await sql<{ version: number | null }[]>`SELECT max(version) AS version FROM schema_migrations`
-  if ((current?.version ?? 0) > schema) throw notEmpty('its tables are of a newer version than the backup')
+  if ((current?.version ?? 0) > schema) throw notEmpty('its tables are newer than the backup')
   for (const { table } of await tablesOf(sql))
     if ((await sql`SELECT 1 FROM ${sql(table)} LIMIT 1`).length > 0) throw notEmpty(`it has rows in ${table}`)
 }
 
-const notEmpty = (why: string): StartFault => new StartFault(78, `a backup is only restored into an empty database: ${why}`)
+const notEmpty = (why: string): StartFault => new StartFault(78, `a backup can only be restored into an empty database: ${why}`)
 
 async function fill(connection: Connection, reader: BackupReader, check: (sql: Sql) => Promise<void>): Promise<Totals['rows']> {
   const { sql } = new Session(connection)

@@ -19,6 +19,6 @@ export function openVolumesOf(objects: NodeObjects): OpenVolumes {
       const { items } = await client.list<StatefulSet>(PATHS.statefulSets(place.namespace), query)
       return items.filter(({ spec }) => spec.replicas !== 0).map(nodeOfVolumeSet)
     },
-    close: (nodeId) => stopVolumeSet(objects, nodeId),
+    close: async (nodeId) => void (await stopVolumeSet(objects, nodeId)),
   }
 }

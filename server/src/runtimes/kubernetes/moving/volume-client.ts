@@ -58,7 +58,7 @@ export class Volume {
       // The name becomes part of a path.
       if (!DATABASE.test(name)) throw new Error('the volume has a file that is not part of a channel database')
       const { body } = await this.#call('GET', name)
-      if (!body) throw new Error(`the volume sends nothing for ${name}`)
+      if (!body) throw new Error(`the volume returned nothing for ${name}; try again`)
       const target = createWriteStream(join(directory, name), { mode: 0o600, flags: 'wx', flush: true })
       await pipeline(Readable.fromWeb(body as ReadableStream), target)
       if ((await digestOfFile(join(directory, name), name)).sha256 !== sha256)

@@ -3,7 +3,7 @@ import { TryAgain } from '../../../nodes/runtime.ts'
 import { crashpoint } from '../../../platform/crashpoint.ts'
 import type { NodeObjects } from '../node-objects.ts'
 import { PATHS, PORT } from '../objects.ts'
-import { isRunning, isTerminating, whyInEvents, whyWaiting } from '../pod-state.ts'
+import { isRunning, isScaledDown, isTerminating, whyInEvents, whyWaiting } from '../pod-state.ts'
 import type { Event, Pod, StatefulSet, Stored } from '../types.ts'
 import { Volume } from './volume-client.ts'
 import { type VolumeLaunch, volumeName, volumeSetOf, volumeTemplateOf } from './volume-objects.ts'
@@ -87,8 +87,9 @@ export async function closeVolume(objects: NodeObjects, nodeId: string): Promise
   const { client } = objects
   for (const deadline = performance.now() + CLOSE_TIMEOUT_MS; ; await pause(POLL_MS)) {
     const isClosed = await orAgain(async () => {
-      await stopVolumeSet(objects, nodeId)
-      // The pod is read after its StatefulSet: once that is at 0 replicas, no other pod follows.
+      const set = await stopVolumeSet(objects, nodeId)
+      if (set && !isScaledDown(set)) return false
+      // The pod is read after its StatefulSet: once that is scaled down, no other pod follows.
       return (await client.get<Pod>(podPath(objects, nodeId))) === undefined
     })
     if (isClosed) return
@@ -96,10 +97,12 @@ export async function closeVolume(objects: NodeObjects, nodeId: string): Promise
   }
 }
 
-export async function stopVolumeSet(objects: NodeObjects, nodeId: string): Promise<void> {
+/** Returns the StatefulSet as it was before. */
+export async function stopVolumeSet(objects: NodeObjects, nodeId: string): Promise<StatefulSet | undefined> {
   const set = await objects.client.get<StatefulSet>(setPath(objects, nodeId))
   if (set && set.spec.replicas !== 0)
     await objects.client.patch(setPath(objects, nodeId), set, [{ op: 'replace', path: '/spec/replicas', value: 0 }])
+  return set
 }
 
 /** Removes what a move has left. Called before the node's data is removed, so that no pod can use the data any more. */
@@ -107,7 +110,7 @@ export async function removeVolumeSet(objects: NodeObjects, nodeId: string): Pro
   const { client } = objects
   const set = await client.get<StatefulSet>(setPath(objects, nodeId))
   if (!set) return
-  if (set.spec.replicas !== 0 || (await client.get<Pod>(podPath(objects, nodeId))))
+  if (!isScaledDown(set) || (await client.get<Pod>(podPath(objects, nodeId))))
     throw new Error(`the volume of ${nodeId} is being moved`)
   await client.delete(set, setPath(objects, nodeId))
 }

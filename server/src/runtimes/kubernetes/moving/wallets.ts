@@ -21,6 +21,7 @@ import {
   VERSION,
   WALLET,
 } from '../objects.ts'
+import { isScaledDown } from '../pod-state.ts'
 import type { Claim, Stored } from '../types.ts'
 import { withVolume } from './volume.ts'
 import type { Volume } from './volume-client.ts'
@@ -87,7 +88,7 @@ export class KubernetesWallets {
   /** Nothing of the node runs, and nothing will run until someone starts it again. */
   async isStopped(nodeId: string): Promise<boolean> {
     const { statefulSet, pod } = await this.#objects.read(nodeId)
-    return (statefulSet === undefined || statefulSet.spec.replicas === 0) && pod === undefined
+    return (statefulSet === undefined || isScaledDown(statefulSet)) && pod === undefined
   }
 
   /** The release with which the node's wallet has left; undefined if the wallet is here. Throws if the node has no volume. */
