@@ -6,7 +6,7 @@ import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { sameVersion } from '../platform/versions.ts'
-import { Problem } from '../problems.ts'
+import { noSuchNode, Problem } from '../problems.ts'
 import { logActivity } from '../store/activity.ts'
 import { isOutOfGrace } from '../store/credit/credit.ts'
 import type { Database } from '../store/db.ts'
@@ -179,8 +179,9 @@ export class Nodes {
 
   async rename(call: Call, id: string, text: string): Promise<NodeView> {
     const name = checkedName(text)
-    if (isId('node', id)) await renameNode(this.#deps.sql, call.accountId, id, name, call.actor)
-    return this.get(call, id)
+    const row = isId('node', id) && (await renameNode(this.#deps.sql, call.accountId, id, name, call.actor))
+    if (!row) throw noSuchNode()
+    return this.#view(row)
   }
 
   async start(call: Call, id: string): Promise<NodeView> {

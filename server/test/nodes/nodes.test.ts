@@ -99,6 +99,15 @@ describe('C14: the Node object', () => {
 })
 
 describe('C15: names', () => {
+  test('C15: each of many renames at once is answered with its own name', async () => {
+    const { node } = await owner.createReady()
+    const rename = (name: string) => owner.want<Node>(200, 'PATCH', `/nodes/${node.id}`, { json: { name } })
+    const names = Array.from({ length: 40 }, (_, place) => `n${place}`)
+    expect((await Promise.all(names.map(rename))).map(({ name }) => name)).toEqual(names)
+    expect(names).toContain((await owner.get(node.id)).name)
+    await owner.delete(node.id)
+  })
+
   const good: [title: string, name: string, kept: string][] = [
     ['one character', 'a', 'a'],
     ['16 characters', 'sixteen letters!', 'sixteen letters!'],

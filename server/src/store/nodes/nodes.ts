@@ -159,12 +159,23 @@ export async function unknownNodes(sql: Sql, ids: string[]): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Renaming never waits for an operation. A node that already has the name does not change, and nothing is logged. */
-export async function renameNode(sql: Sql, accountId: string, id: string, name: string, actor: string): Promise<void> {
-  await sql`
-    WITH renamed AS (
-      UPDATE nodes SET name = ${name}, updated_at = now()
-      WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL AND name <> ${name} RETURNING id
+/** Renaming never waits for an operation. A node that already has the name keeps its `updatedAt`, and nothing is logged. */
+export async function renameNode(
+  sql: Sql,
+  accountId: string,
+  id: string,
+  name: string,
+  actor: string,
+): Promise<NodeRow | undefined> {
+  const [row] = await sql<NodeRow[]>`
+    WITH before AS (
+      SELECT id AS node_id, name AS old_name FROM nodes
+      WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL FOR UPDATE
+    ), logged AS (
+      INSERT INTO activity (account_id, actor, action, target)
+      SELECT ${accountId}, ${actor}, 'node.renamed', node_id FROM before WHERE old_name <> ${name}
     )
-    INSERT INTO activity (account_id, actor, action, target) SELECT ${accountId}, ${actor}, 'node.renamed', id FROM renamed`
+    UPDATE nodes SET name = ${name}, updated_at = CASE WHEN old_name = ${name} THEN updated_at ELSE now() END
+    FROM before WHERE id = node_id RETURNING ${columns(sql)}`
+  return row
 }
