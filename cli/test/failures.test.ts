@@ -172,6 +172,11 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     expect((await ada.via(wire.baseUrl).run(['nodes', 'list'])).code).toBe(1)
     wire.faults = [page(502), page(502), page(502), page(502)]
     expect((await ada.via(wire.baseUrl).run(['nodes', 'list'])).code).toBe(3)
+    for (const body of ['null', '[]']) {
+      wire.faults = [{ status: 200, body }]
+      const sandbox = await ada.via(wire.baseUrl).run(['sandbox', 'pay', 'lnbcrt1'], { env: { DATA_DIR: server.dataDir } })
+      expect([sandbox.code, sandbox.error().code]).toEqual([1, 'unexpected_answer'])
+    }
   })
 
   test('a 502 from a proxy leaves the outcome unknown; a 502 from the service does not', async () => {
