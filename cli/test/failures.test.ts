@@ -201,6 +201,11 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
       (await ada.via(wire.baseUrl).run(['nodes', 'create', '--credentials-file', inHome('own.json')])).error().outcome,
     ).toBeUndefined()
     expect(existsSync(inHome('own.json'))).toBe(false)
+    const body = '{"error":{"code":"payment_service_unavailable","message":"x","reason":"outcome_unknown"}}'
+    wire.faults = [{ ...own, body }]
+    const fund = ['sandbox', 'fund', shop.id, '1000']
+    const unclear = (await ada.via(wire.baseUrl).run(fund, { env: { DATA_DIR: server.dataDir } })).error()
+    expect([unclear.outcome, unclear.next]).toEqual(['unknown', expect.stringContaining('The node may have been funded.')])
   })
 })
 
