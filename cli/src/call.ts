@@ -1,3 +1,4 @@
+import { isObject } from '../../protocol/src/bytes.ts'
 import type { Boltyard } from '../../sdk/src/index.ts'
 import type { Command, Invocation, Value } from './command.ts'
 import { Failure } from './failure.ts'
@@ -171,7 +172,8 @@ export class Call {
 
 /**
  * Whether the request of this response was carried out. Only JSON counts, because it is from the service: a proxy's page says nothing. The
- * service refuses with 4xx, and with 502 if a node is not ready; after its other errors, the change may have been made.
+ * service refuses with 4xx, and with 502 if a node is not ready, unless `reason` says that the outcome is unknown. After its other errors,
+ * the change may have been made.
  */
 async function verdictOf(response: Response): Promise<'done' | 'refused' | 'unknown'> {
   const { ok, status, headers } = response
@@ -184,7 +186,8 @@ async function verdictOf(response: Response): Promise<'done' | 'refused' | 'unkn
   const value = objectIn(text)
   if (ok) return value ? 'done' : 'unknown'
   const isRefusal = (status >= 400 && status < 500) || (status === 502 && headers.has('x-request-id'))
-  return isRefusal && value?.error ? 'refused' : 'unknown'
+  const error = isObject(value?.error) ? value.error : undefined
+  return isRefusal && error && error.reason !== 'outcome_unknown' ? 'refused' : 'unknown'
 }
 
 export type RunnableCommand = Command & {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
-import { memberOf, readSecret, readSecretOrInput } from './files.ts'
+import { memberOf, objectIn, readSecret, readSecretOrInput } from './files.ts'
 import { dataDirectory } from './local.ts'
 import { nodeIdOf } from './nodes/node-id.ts'
 import { sanitize, sat, sheet } from './terminal.ts'
@@ -75,9 +75,9 @@ async function operator<T>(call: Call, path: string, body: object): Promise<T> {
       cause: error,
     })
   }
-  const answer = (await response.json().catch(() => ({}))) as T & { error?: { code?: string; message?: string } }
-  if (response.ok) return answer
-  throw refusal(response, answer.error ?? {})
+  const answer = objectIn(await response.text().catch(() => ''))
+  if (response.ok && answer) return answer as T
+  throw refusal(response, (answer?.error ?? {}) as { code?: string; message?: string })
 }
 
 function refusal(
@@ -98,6 +98,8 @@ function refusal(
       more,
     )
   }
+  if (status < 400)
+    return new Failure('other', code, `The response (HTTP ${status}) does not come from this API. Check the base URL.`, more)
   const exit =
     status === 404
       ? 'notFound'

@@ -172,6 +172,11 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     expect((await ada.via(wire.baseUrl).run(['nodes', 'list'])).code).toBe(1)
     wire.faults = [page(502), page(502), page(502), page(502)]
     expect((await ada.via(wire.baseUrl).run(['nodes', 'list'])).code).toBe(3)
+    for (const body of ['null', '[]']) {
+      wire.faults = [{ status: 200, body }]
+      const sandbox = await ada.via(wire.baseUrl).run(['sandbox', 'pay', 'lnbcrt1'], { env: { DATA_DIR: server.dataDir } })
+      expect([sandbox.code, sandbox.error().code]).toEqual([1, 'unexpected_answer'])
+    }
   })
 
   test('a 502 from a proxy leaves the outcome unknown; a 502 from the service does not', async () => {
@@ -196,6 +201,11 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
       (await ada.via(wire.baseUrl).run(['nodes', 'create', '--credentials-file', inHome('own.json')])).error().outcome,
     ).toBeUndefined()
     expect(existsSync(inHome('own.json'))).toBe(false)
+    const body = '{"error":{"code":"payment_service_unavailable","message":"x","reason":"outcome_unknown"}}'
+    wire.faults = [{ ...own, body }]
+    const fund = ['sandbox', 'fund', shop.id, '1000']
+    const unclear = (await ada.via(wire.baseUrl).run(fund, { env: { DATA_DIR: server.dataDir } })).error()
+    expect([unclear.outcome, unclear.next]).toEqual(['unknown', expect.stringContaining('The node may have been funded.')])
   })
 })
 

@@ -269,6 +269,14 @@ describe('a file that the program itself has named', () => {
     expect([presented(), existsSync(place)]).toEqual([['Payment abc'], false])
   })
 
+  test.each(['payment-receipt', 'payment-response'])('is removed, and the receipt in %s is shown', async (header) => {
+    left('Payment abc')
+    toCredential = inOrder({ body: GOODS, headers: { [header]: btoa('{"success":true}') } })
+    const { stderr } = await run(pays('--credential-file', place))
+    expect(JSON.parse(stderr.trim().split('\n').at(-1) ?? '')).toEqual({ paid: null, receipt: { success: true } })
+    expect(existsSync(place)).toBe(false)
+  })
+
   test.each<[string, string, string[]]>([
     ['an L402 credential, which may be good for more', 'L402 abc:def', []],
     ['a HEAD request, which uses nothing up', 'Payment abc', ['--method', 'HEAD']],

@@ -273,7 +273,7 @@ onTerminal('webhooks', () => {
       /^id +dlv_\d+\nevent +evt_\w+\ntype +key\.created\nstatus +pending\nnext attempt +\d{4}-/,
     )
     expect((await ada.sees(['webhooks', 'replay', id, '--from', '0', '--types', 'node.*'])).plain).toBe(
-      'No events of this period match.\n',
+      'No events in this period match.\n',
     )
     expect((await ada.sees(['webhooks', 'replay', id, '--from', '0'])).plain).toBe('2 events will be sent.\n')
   })

@@ -1,3 +1,4 @@
+import { isObject } from '../../protocol/src/bytes.ts'
 import { type BoltyardError, errorOf, ServiceError } from './errors.ts'
 import type { WireAnswer } from './exchange.ts'
 import { jsonIn } from './json.ts'
@@ -8,13 +9,12 @@ export type Outcome = { value: unknown } | { error: BoltyardError; mayBeDone: bo
 export function outcomeOf(answer: WireAnswer, baseUrl: string): Outcome {
   const { status, header, text, isResent = false } = answer
   const requestId = header('x-request-id') ?? undefined
-  const value = text === '' ? undefined : jsonIn(text)
-  if (status >= 200 && status < 300 && (value !== undefined || text === '')) return { value }
-  const refusal = (value as { error?: unknown } | undefined)?.error
-  if (status < 400 || typeof refusal !== 'object' || refusal === null) {
-    return { error: notFromApi(answer, baseUrl), mayBeDone: true }
-  }
-  const { code, message, ...details } = refusal as Record<string, unknown>
+  const json = jsonIn(text)
+  const value = isObject(json) ? json : undefined
+  if (status >= 200 && status < 300 && (value || text === '')) return { value }
+  const refusal = value?.error
+  if (status < 400 || !isObject(refusal)) return { error: notFromApi(answer, baseUrl), mayBeDone: true }
+  const { code, message, ...details } = refusal
   const retryAfterSeconds = Number(header('retry-after') ?? Number.NaN)
   const error = errorOf(status, `${message}${adviceOn(String(code), baseUrl)}`, {
     code: String(code),

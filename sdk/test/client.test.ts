@@ -384,6 +384,7 @@ describe('errors have a type, a code and a request id', () => {
     ['a proxy’s page', { status: 502, body: '<html>Bad Gateway</html>' }],
     ['a page that is not an API', { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>Welcome</html>' }],
     ['a redirect, which is not followed', { status: 302, headers: { location: 'http://127.0.0.1:1/' } }],
+    ['JSON that is not an object', { status: 200, body: 'null' }],
   ])('%s', async (_what, fault) => {
     wire.faults = [fault, fault, fault, fault]
     const error = await fails(boltyard.key(), ServiceError)

@@ -151,6 +151,28 @@ describe('the gateway', () => {
     expect([hurried.delivered, shop.delivered]).toEqual([0, 1])
   })
 
+  test('C48: claims a delivery after the shop has given up: the claim is released before its hold ends', async () => {
+    const hurried = await open({ ...market.terms, patienceMs: 1_000 })
+    const credential = await market.buy(url)
+    let forward = (): void => undefined
+    market.wire.ready = new Promise<void>((resolve) => {
+      forward = resolve
+    })
+    const refused = present(hurried.url('/jokes/1'), credential)
+    await eventually(() => redemptions().length === 1, 'the redemption')
+    market.wire.ready = Promise.resolve()
+    expectNoChallenge(await refused)
+    const hasReleased = () => market.wire.seen.some(({ path }) => path.endsWith('/release')) && market.wire.underWay === 0
+    await eventually(hasReleased, 'the release that comes too early')
+    forward()
+    await eventually(async () => {
+      const [row] = await storeOf(market.server)`
+        SELECT released_request_ids AS released FROM paid_payments WHERE id = ${idIn(credential)}`
+      return row?.released.length === 1
+    }, 'the release of the late claim')
+    expect([(await present(url, credential)).status, hurried.delivered, shop.delivered]).toEqual([200, 0, 1])
+  })
+
   test('C45: a customer who disconnects while the gateway is asked is served once on return', async () => {
     const credential = await market.buy(url)
     // The shop's request to the gateway is delayed and arrives after the customer has left.

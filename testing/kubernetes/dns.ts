@@ -21,7 +21,11 @@ export class ClusterDns {
     this.#socket = socket
     socket.on('message', (query, { address, port }) => {
       const send = (reply: Buffer): void => this.#socket.send(reply, port, address)
-      this.#answer(query).then(send, () => send(replyTo(query, SERVER_FAILURE)))
+      this.#answer(query)
+        .catch(() => replyTo(query, SERVER_FAILURE))
+        .then(send)
+        // The query could not be read, or the socket has been closed since. As with any DNS server, the client asks again.
+        .catch(() => undefined)
     })
   }
 

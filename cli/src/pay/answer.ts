@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync, writeFileSync } from 'node:fs'
+import { jsonObjectIn } from '../../../protocol/src/bytes.ts'
 import type { Paid } from '../../../sdk/src/buy/wallets/wallet.ts'
 import type { Call } from '../call.ts'
 import { type ExitName, Failure, usage } from '../failure.ts'
@@ -89,7 +90,7 @@ export async function deliver(
 }
 
 function tell(call: Call, response: Response, { kept, paid }: { kept: Purchase; paid: Paid | undefined }): void {
-  const receipt = receiptIn(response.headers.get('payment-receipt'))
+  const receipt = receiptOf(response)
   const { amountSat, paymentHash } = kept
   if (!process.stderr.isTTY || call.flag('json')) {
     const cost = paid
@@ -108,11 +109,6 @@ function tell(call: Call, response: Response, { kept, paid }: { kept: Purchase; 
 }
 
 /** For display only: the receipt is not signed and proves nothing. */
-function receiptIn(header: string | null): unknown {
-  if (header === null) return undefined
-  try {
-    return JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
-  } catch {
-    return undefined
-  }
+function receiptOf({ headers }: Response): Record<string, unknown> | undefined {
+  return jsonObjectIn(headers.get('payment-receipt') ?? headers.get('payment-response') ?? '')
 }

@@ -54,7 +54,7 @@ async function check(call: Call, server: ProxyServer, ready: Ready): Promise<voi
   const result = { routes: server.routes.length, gateway: outcome(gateway), upstream: outcome(upstream) }
   call.print(result, () => (findings.length > 0 ? '' : `Ready. ${countOf(server.routes)}\n`))
   if (findings.length > 0)
-    throw new Failure('findings', 'not_ready', 'The proxy would not work.', {
+    throw new Failure('findings', 'not_ready', 'The proxy is not ready.', {
       next: findings.map((text) => sanitize(text)),
       isList: true,
     })

@@ -71,7 +71,7 @@ export async function replay(call: Call): Promise<void> {
   const client = await call.client()
   const { count } = await call.change(lookAt(id), () => client.webhooks.replay(id, params, { signal: call.signal }))
   const events = count === 1 ? '1 event' : `${grouped(count)} events`
-  call.print({ count }, () => (count === 0 ? 'No events of this period match.\n' : `${events} will be sent.\n`))
+  call.print({ count }, () => (count === 0 ? 'No events in this period match.\n' : `${events} will be sent.\n`))
 }
 
 /** Without an offset, JavaScript would read a time as local and a date as UTC; and it takes 31 February as 3 March. */

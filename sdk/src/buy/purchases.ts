@@ -205,7 +205,10 @@ export class Purchases {
 
   #offerOf(purchase: Purchase): Offer {
     const offer = keptOffer(this.#crypto, purchase)
-    if (!offer) throw new TypeError('The store has a purchase whose challenge cannot be read.')
+    if (!offer)
+      throw new TypeError(
+        'The store has a purchase whose challenge cannot be read. It may have been paid. Check your wallet, then remove the entry to buy again.',
+      )
     return offer
   }
 

@@ -11,6 +11,8 @@ import { nodeProcess } from './store/node.ts'
 const MAX_REDIRECTIONS = 5
 /** Methods that are safe to repeat after a lost response. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
+/** Other methods may change when a redirect is followed. */
+const FOLLOWED = ['GET', 'HEAD']
 /** How long to keep retrying a server that responds with 503 or 429. */
 const PATIENCE_MS = 90_000
 const FIRST_PAUSE_MS = 500
@@ -142,6 +144,9 @@ export class RepeatableRequest {
   /** Browsers hide where a redirect leads, so the browser has to follow it. That is safe, because no credential is sent yet. */
   async #followed(): Promise<Response> {
     if (this.#redirect !== 'follow') throw new TypeError('The server redirects the request.')
+    // The browser may send it as a GET, and the price would be that of another request.
+    if (!FOLLOWED.includes(this.method))
+      throw new TypeError(`The server redirects the ${this.method} request. Send it to the address that it redirects to.`)
     const response = await this.send(undefined, 'follow')
     const target = new URL(response.url)
     if (this.#isUnsafe(target)) {
@@ -166,7 +171,7 @@ export class RepeatableRequest {
       const response = await this.send()
       const location = response.headers.get('location')
       if (response.status < 300 || response.status >= 400 || location === null || this.#redirect === 'manual') return response
-      if (!['GET', 'HEAD'].includes(this.method) || hops === MAX_REDIRECTIONS) return response
+      if (!FOLLOWED.includes(this.method) || hops === MAX_REDIRECTIONS) return response
       await response.body?.cancel()
       if (this.#redirect === 'error') throw new TypeError('The server redirects the request.')
       const target = URL.canParse(location, this.#url.href) ? new URL(location, this.#url) : undefined

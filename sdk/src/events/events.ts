@@ -1,4 +1,6 @@
+import { isObject } from '../../../protocol/src/bytes.ts'
 import { BoltyardError, ServiceError } from '../errors.ts'
+import { jsonIn } from '../json.ts'
 import { isWorthRepeating, pauseBefore } from '../retries.ts'
 import type { CallOptions, Transport } from '../transport.ts'
 import type { AccountEvent, EventPage, ListEventsParams } from '../types.ts'
@@ -86,10 +88,7 @@ async function* follow(transport: Transport, options: EventsOptions): AsyncGener
 }
 
 function eventIn(data: string, cursor: string | undefined): StreamedEvent {
-  try {
-    if (cursor !== undefined) return { ...JSON.parse(data), cursor }
-  } catch {
-    // Not JSON: reported below, without the parser's message, which quotes the data.
-  }
+  const event = jsonIn(data)
+  if (isObject(event) && cursor !== undefined) return { ...(event as AccountEvent), cursor }
   throw new ServiceError('The stream of events contains a message that is not an event.', { code: 'unexpected_answer' })
 }

@@ -159,7 +159,7 @@ async function present(preimage) {
     document.write(html)
     return document.close()
   }
-  const problem = await response.json().catch(() => ({}))
+  const problem = (await response.json().catch(() => undefined)) || {}
   // Only the reason is shown: the rest of a 402's detail is for programs, which may pay the new challenge.
   const [reason] = String(problem.detail || '').split(' "' + problem.description + '" costs ')
   if (response.status === 402) note.textContent = reason + ' If you have paid and got nothing, do not pay again: ask the seller.'

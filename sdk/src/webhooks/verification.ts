@@ -1,5 +1,6 @@
-import { textOf } from '../../../protocol/src/bytes.ts'
+import { isObject, textOf } from '../../../protocol/src/bytes.ts'
 import { BoltyardError, KIND } from '../errors.ts'
+import { jsonIn } from '../json.ts'
 import type { AccountEvent } from '../types.ts'
 import { importSecret, isSignature } from './signature.ts'
 
@@ -73,12 +74,9 @@ function checkTime(timestamp: string, toleranceSeconds: number): void {
 }
 
 function parsed(body: WebhookBody): AccountEvent {
-  try {
-    return JSON.parse(typeof body === 'string' ? body : (textOf(body) ?? ''))
-  } catch (cause) {
-    throw refusal('invalid_body', 'The body is signed correctly, but it is not JSON.', cause)
-  }
+  const event = jsonIn(typeof body === 'string' ? body : (textOf(body) ?? ''))
+  if (!isObject(event)) throw refusal('invalid_body', 'The body is signed correctly, but it is not a JSON object.')
+  return event as AccountEvent
 }
 
-const refusal = (code: string, message: string, cause?: unknown): WebhookVerificationError =>
-  new WebhookVerificationError(message, { code, cause })
+const refusal = (code: string, message: string): WebhookVerificationError => new WebhookVerificationError(message, { code })

@@ -88,6 +88,19 @@ describe('a redirect from https to http', () => {
   })
 })
 
+test('a POST that a server redirects is not sent elsewhere by a browser, which would turn it into a GET', async () => {
+  const { fetch } = globalThis
+  const sent: unknown[] = []
+  vi.stubGlobal('fetch', async (_url: URL, { redirect }: RequestInit) => {
+    sent.push(redirect)
+    return redirect === 'follow'
+      ? fetch(seller.url)
+      : Object.defineProperty(new Response(null), 'type', { value: 'opaqueredirect' })
+  })
+  const outcome = await outcomeOf(seller.buyer().fetch('https://shop.test/', { method: 'POST', body: 'x' }))
+  expect([outcome, sent]).toEqual([expect.stringContaining('redirects the POST request'), ['manual']])
+})
+
 describe('the options of `fetch`', () => {
   test('go with every request, from `init` and from a Request', async () => {
     const { fetch } = globalThis

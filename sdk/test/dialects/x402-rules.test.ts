@@ -208,6 +208,24 @@ describe('selling 3: one payment, one delivery', () => {
     expect(market.wire.seen.filter(({ path }) => path.endsWith('/release'))).not.toEqual([])
     expect(hurried.delivered).toBe(1)
   })
+
+  test('C48: such a claim is also released if the gateway stays unreachable for a while', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    const credential = await buyX402(market, url)
+    market.wire.faultsOn = /\/(redeem|validate)$/
+    market.wire.faults = Array(1_000).fill('lose answer')
+    const controller = new AbortController()
+    const left = presentX402(url, credential, { signal: controller.signal }).catch(({ name }) => name)
+    await eventually(() => redemptions().length > 0, 'the redemption')
+    controller.abort()
+    expect(await left).toBe('AbortError')
+    // More than the attempts of one call of the client.
+    const validations = () => market.wire.seen.filter(({ path }) => path.endsWith('/validate'))
+    await eventually(() => validations().length > 4, 'the repetitions')
+    market.wire.faults = []
+    await eventually(async () => (await presentX402(url, credential)).status === 200, 'the release')
+    expect(shop.delivered).toBe(1)
+  })
 })
 
 describe('money that has not arrived, or arrived too late', () => {

@@ -202,10 +202,10 @@ describe('an error that a retry cannot fix is thrown, at once and also on a reco
     expect(error).toMatchObject({ code: 'unexpected_answer', status: refusal.status })
   })
 
-  test('a message that is not an event', async () => {
+  test.each(['{"secret', 'null', '1', '["secret"]'])('a message that is not an event: %s', async (data) => {
     const { ended } = follow()
     await api.connected()
-    api.write('id: c1\ndata: {"secret\n\n')
+    api.write(`id: c1\ndata: ${data}\n\n`)
     const error = await ended.catch((error) => error)
     expect(error).toMatchObject({ code: 'unexpected_answer' })
     expect(error.message).not.toContain('secret')

@@ -47,7 +47,7 @@ test('what we sign, the reference implementation accepts: any id, body and secre
     .uint8Array({ minLength: 24, maxLength: 64 })
     .map((bytes) => `whsec_${Buffer.from(bytes).toString('base64')}`)
   await fc.assert(
-    fc.asyncProperty(anyId, fc.jsonValue(), anySecret, async (id, value, any) => {
+    fc.asyncProperty(anyId, fc.dictionary(fc.string(), fc.jsonValue()), anySecret, async (id, value, any) => {
       const [text, timestamp] = [JSON.stringify(value), String(nowSeconds())]
       const signature = await sign({ id, timestamp, body: text }, await importSecret(any))
       const headers = { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signature }
@@ -131,9 +131,12 @@ test('the headers of fetch, of node:http and of servers that keep the case are r
   expect(await verifyWebhook(body, received, secret)).toEqual(event)
 })
 
-test('a signed body that is not JSON is refused', async () => {
-  expect(await refused(verifyWebhook('<html>', headersFor('<html>'), secret))).toMatchObject({ code: 'invalid_body' })
-})
+test.each(['<html>', '', 'null', '1', '"text"', '[{}]'])(
+  'a signed body that is not a JSON object is refused: %s',
+  async (text) => {
+    expect(await refused(verifyWebhook(text, headersFor(text), secret))).toMatchObject({ code: 'invalid_body' })
+  },
+)
 
 test('a mistake in the program is a TypeError that says what to pass, before anything is verified', async () => {
   const parsed = event as unknown as string

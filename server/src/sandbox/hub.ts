@@ -37,7 +37,7 @@ export class Hub {
       throw new Problem(
         'payment_service_unavailable',
         'The sandbox network did not respond. It may still carry out the request.',
-        { cause: error },
+        { cause: error, details: { reason: 'outcome_unknown' } },
       )
     }
     if (answer.status === 200) return answer.body as T

@@ -13,7 +13,10 @@ export function fileStore(directory: string): PurchaseStore {
   const isPosix = nodeProcess?.platform !== 'win32'
 
   const pathOf = (name: string): string => {
-    if (!NAME.test(name)) throw new TypeError('Not a valid name of an entry.')
+    if (!NAME.test(name))
+      throw new TypeError(
+        'Not a valid entry name. Use at most 200 lowercase letters, digits, dots and hyphens, beginning with a letter or digit.',
+      )
     return path.join(root, name + ENDING)
   }
 

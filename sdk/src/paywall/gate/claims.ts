@@ -1,5 +1,5 @@
 import type { Boltyard } from '../../boltyard.ts'
-import { BoltyardError } from '../../errors.ts'
+import { BoltyardError, CredentialError, ExpiredError } from '../../errors.ts'
 import { pause } from '../../waiting.ts'
 import { type Speaker, warn } from '../trouble.ts'
 import { type ClaimedDelivery, Confirmations } from './confirmations.ts'
@@ -22,7 +22,7 @@ export class Claims {
   readonly #holdMs: number
   readonly #speaker: Speaker
   readonly #confirmations: Confirmations
-  readonly #releasing = new Map<string, Promise<void>>()
+  readonly #releasing = new Map<string, Promise<boolean>>()
 
   constructor(client: Boltyard, holdSeconds: number, speaker: Speaker = 'paywall') {
     this.#client = client
@@ -67,17 +67,38 @@ export class Claims {
     this.#confirmations.end()
   }
 
-  release(delivery: ClaimedDelivery, reason: string, waitUntil?: WaitUntil): void {
-    if (this.#releasing.size >= MOST_RELEASING) return
-    const releasing = this.#release(delivery, reason).finally(() => {
-      if (this.#releasing.get(delivery.id) === releasing) this.#releasing.delete(delivery.id)
-    })
-    this.#releasing.set(delivery.id, releasing)
+  release({ id, requestId }: ClaimedDelivery, reason: string, waitUntil?: WaitUntil): void {
+    const releasing = this.#track(id, () => this.#release(async () => id, requestId, reason))
     waitUntil?.(releasing)
   }
 
+  /**
+   * Releases a claim that the gateway may have made although the redemption got no response. `findId` asks the gateway for the
+   * payment's id. The gateway may still be at work on the redemption, so what it has not claimed yet is released again after
+   * `claimableMs`. A returning customer does not wait for that.
+   */
+  async releaseLost(
+    { key, requestId, findId }: { key: string; requestId: string; findId: () => Promise<string> },
+    reason: string,
+    claimableMs: number,
+  ): Promise<void> {
+    const release = (): Promise<boolean> => this.#track(key, () => this.#release(findId, requestId, reason))
+    if (await release()) return
+    await pause(claimableMs, undefined, true)
+    await release()
+  }
+
+  async #track(key: string, work: () => Promise<boolean>): Promise<boolean> {
+    if (this.#releasing.size >= MOST_RELEASING) return true
+    const releasing = work().finally(() => {
+      if (this.#releasing.get(key) === releasing) this.#releasing.delete(key)
+    })
+    this.#releasing.set(key, releasing)
+    return releasing
+  }
+
   /** Resolves when the gateway knows the outcome of an earlier delivery by this process, or when it turns out to be unreachable. */
-  settling(paymentId: string): Promise<void> | undefined {
+  settling(paymentId: string): Promise<unknown> | undefined {
     return this.#releasing.get(paymentId) ?? this.#confirmations.confirming(paymentId)
   }
 
@@ -86,27 +107,29 @@ export class Claims {
     await Promise.all([this.#confirmations.flushAll(), ...this.#releasing.values()])
   }
 
-  /** Never rejects. Gives up at the end of the hold, when the claim lapses anyway. */
-  async #release({ id, requestId }: ClaimedDelivery, reason: string): Promise<void> {
+  /** Never rejects. False if nothing was claimed. Gives up at the end of the hold, when the claim lapses anyway. */
+  async #release(findId: () => Promise<string>, requestId: string, reason: string): Promise<boolean> {
     const end = Date.now() + this.#holdMs
     // The service would reject a reason with invisible characters, and with it the release.
     const text =
       [...reason.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ')].slice(0, LONGEST_REASON).join('') || 'not delivered'
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
-        await this.#client.payments.release(id, { requestId, reason: text }, { timeoutMs: ATTEMPT_MS })
-        return
+        await this.#client.payments.release(await findId(), { requestId, reason: text }, { timeoutMs: ATTEMPT_MS })
+        return true
       } catch (error) {
         const { code, status, message } =
           error instanceof BoltyardError ? error : { code: 'unexpected', status: undefined, message: String(error) }
         // The delivery was never claimed, or was released too often. A retry would not help.
-        if (status === 409) return
+        if (status === 409) return code !== 'not_claimed'
+        // The id of the payment was not found out, because the payment does not count as paid. So nothing is claimed yet.
+        if (error instanceof CredentialError || error instanceof ExpiredError) return false
         warn(
           `not_released ${code}`,
           `A failed delivery could not be released, so its customer cannot use the payment again yet. ${message}`,
           this.#speaker,
         )
-        if (status === 400 || status === 404 || Date.now() + pauseMs > end) return
+        if (status === 400 || status === 404 || Date.now() + pauseMs > end) return true
       }
       // An unreleased claim lapses anyway, so an unreachable gateway must not keep the process alive.
       await pause(pauseMs, undefined, true)

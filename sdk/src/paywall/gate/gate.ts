@@ -213,7 +213,7 @@ export class Gate<R> {
   async #redeem(visit: Visit<R>, terms: Terms, presented: Presented): Promise<Decision> {
     const { credential, isReusable, digest } = presented
     const requestId = crypto.randomUUID()
-    const payment = await this.#redemptions.redeem(presented, { requestId, expect: expectedOf(terms) }, visit.signal)
+    const payment = await this.#redemptions.redeem(presented, { requestId, expect: expectedOf(terms) }, visit)
     openVisits.paid(payment.id)
     if (isReusable) this.#verified.add(digest, terms, payment, validUntilOf(credential) ?? 0)
     const decision = this.#pass(visit, terms, payment, isReusable ? undefined : requestId)
@@ -293,7 +293,7 @@ export class Gate<R> {
    */
   async #requireUnclaimed(visit: Visit<R>, terms: Terms, presented: Presented, reason: string): Promise<string> {
     const requestId = crypto.randomUUID()
-    const { id } = await this.#redemptions.redeem(presented, { requestId, expect: withoutPrice(terms) }, visit.signal)
+    const { id } = await this.#redemptions.redeem(presented, { requestId, expect: withoutPrice(terms) }, visit)
     this.#claims.release({ id, requestId }, reason)
     return id
   }

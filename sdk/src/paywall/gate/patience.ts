@@ -4,8 +4,8 @@ import { pause } from '../../waiting.ts'
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 1_600
 /**
- * With MPP and L402, the gateway waits about 2 s for the settlement. If we abort a redemption earlier, it may still claim the
- * delivery after we told the customer to come back, and another process would then ask for a second payment.
+ * With MPP and L402, the gateway usually waits at most about 2 s for the settlement. If we abort a redemption earlier, it may still
+ * claim the delivery after we told the customer to come back, and they would have to wait until the claim is released.
  */
 const TO_FINISH_MS = 2_500
 

@@ -1,7 +1,8 @@
 import type { Boltyard } from '../../boltyard.ts'
 import { CredentialError } from '../../errors.ts'
 import type { ExpectedTerms, PaidPayment, Payment, Protocol, RedeemedPayment } from '../../types.ts'
-import type { Claims } from './claims.ts'
+import type { Visit } from '../visit.ts'
+import type { Claims, WaitUntil } from './claims.ts'
 import { isOutcomeUnknown, patiently } from './patience.ts'
 
 /** A credential as it was presented, and how to find its payment: by its id or, for x402, by its invoice. */
@@ -45,7 +46,7 @@ export class Redemptions {
   async redeem(
     presented: Presented,
     { requestId, expect }: { requestId: string; expect: ExpectedTerms },
-    left: AbortSignal | undefined,
+    { signal: left, waitUntil }: Pick<Visit<unknown>, 'signal' | 'waitUntil'>,
   ): Promise<RedeemedPayment> {
     const { id, credential, isReusable, bound } = presented
     const { payments } = this.#client
@@ -60,7 +61,7 @@ export class Redemptions {
       return payment
     } catch (error) {
       // The claim may have succeeded although the response was lost.
-      if (!isReusable && isOutcomeUnknown(error)) void this.#releaseLost(presented, requestId)
+      if (!isReusable && isOutcomeUnknown(error)) this.#releaseLost(presented, requestId, waitUntil)
       throw error
     }
   }
@@ -87,16 +88,12 @@ export class Redemptions {
     return patiently(patienceMs, left, (signal) => ask({ signal, timeoutMs, totalTimeoutMs: patienceMs }))
   }
 
-  async #releaseLost(presented: Presented, requestId: string): Promise<void> {
-    const reason = 'the response of the gateway was lost'
-    const { id } = presented
-    if (id !== undefined) return this.#claims.release({ id, requestId }, reason)
-    try {
-      const paid = await this.#validate(presented, undefined, { timeoutMs: X402_MS })
-      this.#claims.release({ id: paid.id, requestId }, reason)
-    } catch {
-      // The claim, if there is one, lapses at the end of its hold.
-    }
+  #releaseLost(presented: Presented, requestId: string, waitUntil: WaitUntil | undefined): void {
+    const { id, bound } = presented
+    const findId = async (): Promise<string> => id ?? (await this.#validate(presented, undefined, { timeoutMs: X402_MS })).id
+    const lost = { key: id ?? requestId, requestId, findId }
+    const releasing = this.#claims.releaseLost(lost, 'the response of the gateway was lost', bound ? X402_MS : ATTEMPT_MS)
+    waitUntil?.(releasing)
   }
 
   #remember(invoice: string, id: string): void {
