@@ -27,7 +27,7 @@ export class Wire {
   /** The highest number of requests in progress at the same time. */
   mostAtOnce = 0
   holdMs = 0
-  /** Like a load balancer while the service restarts: requests are forwarded once this has resolved. */
+  /** Like a load balancer while the service restarts: a request is forwarded once the promise it finds here has resolved. */
   ready: Promise<unknown> = Promise.resolve()
   #atOnce = 0
   readonly #target: URL
@@ -54,8 +54,9 @@ export class Wire {
         if (fault === 'swallow') return
         if (fault === 'cut') return incoming.socket.destroy()
         if (typeof fault === 'object') return response.writeHead(fault.status, fault.headers).end(fault.body ?? '')
+        const { ready } = this
         const forward = (): void => this.#forward(incoming, body, response, fault)
-        setTimeout(() => void this.ready.then(forward), this.holdMs)
+        setTimeout(() => void ready.then(forward), this.holdMs)
       })
     })
     wires.add(this)
