@@ -67,5 +67,7 @@ export default defineConfig({
     reporters: ['default', './testing/slowest-files.ts'],
     // Twice the cores of the machines that run it: tests of daemons spend half of their time waiting for them.
     maxWorkers: 4,
+    // A worker that ends late on a busy machine is not an error.
+    teardownTimeout: 60_000,
   },
 })

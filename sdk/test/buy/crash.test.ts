@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { eventually, temporaryDirectory } from '../../../server/test/support/server.ts'
 import { buyer } from '../../src/buy/index.ts'
@@ -11,8 +13,12 @@ import { GOODS, NOTHING, ONCE, WeatherShop } from './shop.ts'
 
 let shop: WeatherShop
 let directory: string
+/** Built once, because compiling it costs each of the many processes more than the purchase. */
+const program = join(temporaryDirectory(), 'buyer-process.mjs')
 beforeAll(async () => {
   shop = await WeatherShop.open()
+  const source = fileURLToPath(new URL('buyer-process.ts', import.meta.url))
+  await build({ entryPoints: [source], outfile: program, bundle: true, platform: 'node', format: 'esm' })
 })
 beforeEach(async () => {
   await shop.renew()
@@ -21,7 +27,6 @@ beforeEach(async () => {
 
 type Report = { status?: number; body?: string; code?: string; outcome?: string; steps: number }
 const TWICE = { spent: 2 * ONCE.spent, earned: 2 * ONCE.earned }
-const FILE = fileURLToPath(new URL('buyer-process.ts', import.meta.url))
 
 /** Undefined if the process was killed. */
 async function buys(path: string, more: { dieAt?: number; wallet?: object } = {}): Promise<Report | undefined> {
@@ -30,7 +35,7 @@ async function buys(path: string, more: { dieAt?: number; wallet?: object } = {}
     ...process.env,
     ...{ URL: shop.url(path), DIRECTORY: directory, WALLET: JSON.stringify(wallet), DIE_AT: String(dieAt) },
   }
-  const child = fork(FILE, { execArgv: ['--import', 'tsx'], env })
+  const child = fork(program, { execArgv: [], env })
   const report = once(child, 'message').then(([message]) => message as Report)
   const ended = once(child, 'exit').then(() => undefined)
   return Promise.race([report, ended])
@@ -93,7 +98,7 @@ test('a process that is stopped, not killed, keeps its purchase: another one wai
   })
   const slow = { ...shop.wallet, endpointUrl: `${wire.baseUrl.replace(/\/v1$/, '')}/n/${shop.purse.node.id}` }
   const env = { ...process.env, URL: shop.url('/l402'), DIRECTORY: directory, WALLET: JSON.stringify(slow) }
-  const child = fork(FILE, { execArgv: ['--import', 'tsx'], env })
+  const child = fork(program, { execArgv: [], env })
   const report = once(child, 'message')
   await eventually(() => wire.seen.length > 0, 'the first question to the node')
   child.kill('SIGSTOP')
