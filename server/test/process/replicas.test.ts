@@ -24,7 +24,7 @@ const NODES_EACH = 3
 const PRICE_SAT_PER_DAY = 14_400
 const CREDIT_SAT = 1_000_000
 const AMOUNT_SAT = 10
-/** After this long without a response, a client repeats its request at another process. */
+/** After this long without a response, a client repeats its request at another process. Requests that are not repeated wait longer. */
 const CLIENT_TIMEOUT_MS = 2_000
 const RANDOM_FAULTS_MS = 60_000
 /** Longer than PostgreSQL keeps the transaction of a paused process open. */
@@ -85,6 +85,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
     replica.send(method, `/v1/nodes${path}`, { token: merchant.owner.key.key, timeoutMs: CLIENT_TIMEOUT_MS, ...options })
   const payments = (replica: Yard, path: string, options: Request): Promise<Answer> =>
     replica.send('POST', `/v1/gateway/payments${path}`, { token: merchant.key.key, timeoutMs: CLIENT_TIMEOUT_MS, ...options })
+  const allNodes = async (): Promise<Node[]> => (await nodes(controller, 'GET', '', { timeoutMs: PATIENCE_MS })).json().nodes
   const ask = (replica: Yard, nodeId: string, key: string, timeoutMs = CLIENT_TIMEOUT_MS): Promise<Answer> => {
     const json = { nodeId, amountSat: AMOUNT_SAT, description: key }
     return payments(replica, '', { json, headers: { 'idempotency-key': key }, timeoutMs })
@@ -282,7 +283,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
     resume()
     // Either the paused replica finds that another one has taken over, or its own call to the node has timed out.
     expect([409, 502]).toContain((await late).status)
-    expect((await ask(paused, id, key)).text).toBe(first.text)
+    expect((await ask(paused, id, key, PATIENCE_MS)).text).toBe(first.text)
     expect(await sql`SELECT id FROM gateway_payments WHERE node_id = ${id}`).toEqual([{ id: first.json().id }])
     await reach(id, 'stopped', 'stop')
   }
@@ -301,7 +302,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
       expect(received).toHaveLength(purchases.filter(({ nodeId }) => nodeId === node.id).length)
     }
 
-    const list: Node[] = (await nodes(controller, 'GET', '')).json().nodes
+    const list = await allNodes()
     const others = list.filter(({ id }) => !created.includes(id) && !ids.includes(id))
     expect(list.map(({ id }) => id).sort()).toEqual([...created, ...ids, ...others.map(({ id }) => id)].sort())
     // The nodes that were created for the two pauses.
@@ -316,7 +317,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
   }
 
   async function theLedgerAddsUp(created: string[]): Promise<void> {
-    const list: Node[] = (await nodes(controller, 'GET', '')).json().nodes
+    const list = await allNodes()
     await Promise.all(list.map(({ id }) => reach(id, 'stopped', 'stop')))
     // Usage is posted at the start, and then every 30 s.
     await controller.restart()
