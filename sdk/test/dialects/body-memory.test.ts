@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type ClientRequest, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { PassThrough, pipeline } from 'node:stream'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { credentialOf, invoiceIn, x402Credential } from '../../../server/test/support/gateway.ts'
 import { eventually } from '../../../server/test/support/server.ts'
 import { paywall } from '../../src/paywall/adapters/express.ts'
@@ -32,12 +32,19 @@ beforeAll(async () => {
 })
 beforeEach(() => market.renew())
 
-const post = (body: string): RequestInit => ({ method: 'POST', body, headers: { 'content-type': 'text/plain' } })
+/** On a connection of its own: a server that answers before it has read a body may close the connection at any moment. */
+const post = (body: string): RequestInit => ({
+  method: 'POST',
+  body,
+  headers: { 'content-type': 'text/plain', connection: 'close' },
+})
 
 /** Sends this much of a body, and then nothing more. */
 function stalled(url: string, bytes: number, headers: Record<string, string> = {}): ClientRequest {
   const held = request(url, { method: 'POST', headers: { ...headers, 'content-type': 'text/plain', 'content-length': 32 * MIB } })
   held.on('error', () => undefined)
+  // Otherwise, a test that fails would leave no memory to the next one.
+  onTestFinished(() => void held.destroy())
   held.write(Buffer.alloc(bytes))
   return held
 }
