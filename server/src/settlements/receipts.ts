@@ -1,4 +1,4 @@
-import { listReceived, RECEIVED_PAGE } from '../lightning/phoenixd/received.ts'
+import { listReceived, placeAfter, type ReceivedPlace } from '../lightning/phoenixd/received.ts'
 import type { Logger } from '../platform/log.ts'
 import type { NoteChange } from '../store/changes.ts'
 import type { Sql } from '../store/db.ts'
@@ -11,6 +11,9 @@ const LIST_TIMEOUT_MS = 60_000
 const ASK_TIMEOUT_MS = 10_000
 /** A payment may appear in the list a moment after the time at which it was completed. */
 const OVERLAP_MS = 60_000
+
+/** A list that is being read, newest first: all that comes before `place`, and was received before `startedMs`, is recorded. */
+type Reading = { startedMs: number; newestMs: number; place: ReceivedPlace }
 
 export type ReceiptsDeps = {
   sql: Sql
@@ -26,12 +29,16 @@ export type ReceiptsDeps = {
  */
 export class Receipts {
   readonly #deps: ReceiptsDeps
+  readonly #listTimeoutMs: number
   readonly #busy = new Set<Promise<void>>()
+  /** By node: lists that took too long. They continue where they stopped. After a restart of the service they begin again. */
+  readonly #unfinished = new Map<string, Reading>()
   #nextAtMs = 0
   #stopped = false
 
-  constructor(deps: ReceiptsDeps) {
+  constructor(deps: ReceiptsDeps, listTimeoutMs = LIST_TIMEOUT_MS) {
     this.#deps = deps
+    this.#listTimeoutMs = listTimeoutMs
   }
 
   async sweep(host: string): Promise<void> {
@@ -52,22 +59,26 @@ export class Receipts {
     const { sql, accessTo, noteChange } = this.#deps
     const access = await accessTo(nodeId)
     if (!access?.address) return
-    const deadline = performance.now() + LIST_TIMEOUT_MS
-    const startedMs = Date.now()
-    let newestMs = fromMs
-    for (let offset = 0; ; offset += RECEIVED_PAGE) {
+    const deadline = performance.now() + this.#listTimeoutMs
+    const unfinished = this.#unfinished.get(nodeId)
+    const reading: Reading = unfinished ?? { startedMs: Date.now(), newestMs: fromMs, place: { fromMs, offset: 0 } }
+    for (;;) {
       if (this.#stopped || performance.now() > deadline) return
-      const page = await listReceived(access.address, access.password(), { fromMs, offset }, ASK_TIMEOUT_MS)
+      const page = await listReceived(access.address, access.password(), reading.place, ASK_TIMEOUT_MS)
       if (page.answer !== 'received') return
       if (page.payments.length > 0) {
         const accountId = await recordReceipts(sql, nodeId, page.payments)
         if (accountId !== undefined) noteChange(accountId, 'payments')
       }
-      newestMs = Math.max(newestMs, ...page.payments.map(({ completedAtMs }) => completedAtMs))
+      reading.newestMs = Math.max(reading.newestMs, ...page.payments.map(({ completedAtMs }) => completedAtMs))
       if (page.isLastPage) break
+      reading.place = placeAfter(reading.place, page.payments)
+      this.#unfinished.set(nodeId, reading)
     }
     // A time in the future would hide payments that are received before it.
-    await finishList(sql, nodeId, Math.max(fromMs, Math.min(newestMs, startedMs) - OVERLAP_MS))
+    const untilMs = Math.max(fromMs, Math.min(reading.newestMs, reading.startedMs) - OVERLAP_MS)
+    await finishList(sql, nodeId, untilMs, unfinished === undefined)
+    this.#unfinished.delete(nodeId)
   }
 
   async close(): Promise<void> {

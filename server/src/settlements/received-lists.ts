@@ -1,4 +1,4 @@
-import { listReceived, RECEIVED_PAGE, type ReceivedPayment } from '../lightning/phoenixd/received.ts'
+import { listReceived, placeAfter, type ReceivedPayment, type ReceivedPlace } from '../lightning/phoenixd/received.ts'
 import type { Logger } from '../platform/log.ts'
 import type { Sql } from '../store/db.ts'
 import { listedNodesOf, unlistInvoices, unsettledAmong } from '../store/payments/invoices.ts'
@@ -86,15 +86,17 @@ export class ReceivedLists {
     const deadline = performance.now() + LIST_TIMEOUT_MS
     const startedMs = Date.now()
     let newestMs = 0
-    for (let offset = 0; ; offset += RECEIVED_PAGE) {
+    let place: ReceivedPlace = { fromMs: node.fromMs, offset: 0 }
+    for (;;) {
       const leftMs = deadline - performance.now()
       if (leftMs <= 0) return
-      const page = await listReceived(address, access.password(), { fromMs: node.fromMs, offset }, leftMs)
+      const page = await listReceived(address, access.password(), place, leftMs)
       if (page.answer === 'unreachable') return
       if (page.answer === 'refused') return this.#giveUp(nodeId, page.why)
       await this.#record(nodeId, page.payments)
       newestMs = Math.max(newestMs, ...page.payments.map(({ completedAtMs }) => completedAtMs))
       if (page.isLastPage) break
+      place = placeAfter(place, page.payments)
     }
     // A time in the future would hide payments that are received before it.
     node.fromMs = Math.max(node.fromMs, Math.min(newestMs, startedMs) - OVERLAP_MS)

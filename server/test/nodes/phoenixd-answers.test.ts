@@ -169,9 +169,10 @@ describe('a daemon', () => {
     expect(completedAt).toEqual(expect.any(Number))
     expect(await find(paymentHash)).toStrictEqual({ answer: 'incoming', isPaid: true, completedAtMs: completedAt })
     expect(await find(HASH)).toStrictEqual({ answer: 'unknown' })
-    const received = (fromMs: number) => listReceived(address, LIMITED, { fromMs, offset: 0 }, LIMIT_MS)
+    const received = (fromMs: number, toMs?: number) => listReceived(address, LIMITED, { fromMs, toMs, offset: 0 }, LIMIT_MS)
     const payments = [{ paymentHash, amountSat: 21, completedAtMs: completedAt }]
     expect(await received(completedAt)).toStrictEqual({ answer: 'received', payments, isLastPage: true })
+    expect(await received(completedAt, completedAt)).toStrictEqual({ answer: 'received', payments, isLastPage: true })
     expect(await received(completedAt + 1)).toStrictEqual({ answer: 'received', payments: [], isLastPage: true })
     // An invalid hash must not change the path into that of another call.
     expect(await find('../../getinfo')).toStrictEqual(refusedWith(400))

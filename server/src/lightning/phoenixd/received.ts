@@ -8,17 +8,26 @@ export type ReceivedAnswer = { answer: 'received'; payments: ReceivedPayment[]; 
 /** A page of this size stays well below the maximum response size. */
 export const RECEIVED_PAGE = 400
 
+/** A page: what was received since `fromMs` and until `toMs`, by the node's own clock and both included, newest first, without the first `offset`. */
+export type ReceivedPlace = { fromMs: number; toMs?: number | undefined; offset: number }
+
 /**
- * Payments received since `fromMs` by the node's own clock, newest first. A payment that arrives between two pages only moves the
- * others to later positions, so none is skipped.
+ * The page after these payments of `place`, which has the oldest of them once more: by time, because positions change when the node
+ * receives a payment or, after a restore, has lost some. Only payments of one millisecond that fill a page are counted by position.
  */
+export function placeAfter(place: ReceivedPlace, payments: ReceivedPayment[]): ReceivedPlace {
+  const toMs = Math.min(place.toMs ?? Number.POSITIVE_INFINITY, ...payments.map(({ completedAtMs }) => completedAtMs))
+  return toMs === place.toMs ? { ...place, offset: place.offset + RECEIVED_PAGE } : { ...place, toMs, offset: 0 }
+}
+
 export async function listReceived(
   address: NodeAddress,
   password: string,
-  { fromMs, offset }: { fromMs: number; offset: number },
+  { fromMs, toMs, offset }: ReceivedPlace,
   timeoutMs: number,
 ): Promise<ReceivedAnswer> {
-  const path = `/payments/incoming?from=${fromMs}&limit=${RECEIVED_PAGE}&offset=${offset}`
+  const until = toMs === undefined ? '' : `&to=${toMs}`
+  const path = `/payments/incoming?from=${fromMs}${until}&limit=${RECEIVED_PAGE}&offset=${offset}`
   const reply = await ask(address, password, { path }, timeoutMs)
   if (typeof reply === 'string') return noAnswer(reply)
   if (reply.status !== 200) return refused(reply.status)

@@ -37,9 +37,11 @@ export async function recordReceipts(sql: Sql, nodeId: string, receipts: Receipt
   return row?.accountId
 }
 
-export async function finishList(sql: Sql, nodeId: string, untilMs: number): Promise<void> {
+/** If the list is not current, because it took several turns, the next one is due at once: it has what was received in the meantime. */
+export async function finishList(sql: Sql, nodeId: string, untilMs: number, isCurrent: boolean): Promise<void> {
+  const change = isCurrent ? sql`listed_at = now()` : sql`next_at = now()`
   await sql`
-    UPDATE node_receipt_lists SET listed_at = now(), listed_until = to_timestamp(${untilMs} / 1000.0) WHERE node_id = ${nodeId}`
+    UPDATE node_receipt_lists SET ${change}, listed_until = to_timestamp(${untilMs} / 1000.0) WHERE node_id = ${nodeId}`
 }
 
 /** Nodes of the account, or this one, that may have received more than is recorded. One that is stopped receives nothing. */

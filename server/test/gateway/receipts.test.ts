@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createLogger } from '../../src/platform/log.ts'
+import { Receipts } from '../../src/settlements/receipts.ts'
+import type { Database } from '../../src/store/db.ts'
+import { freshDatabase, NOON, newAccount, newNode } from '../support/credit.ts'
+import { eventually } from '../support/server.ts'
+
+/** One turn reads two of the four pages, or one if the machine is busy. */
+const PAGE_MS = 100
+const TURN_MS = 150
+const PAYMENTS = 1_500
+
+type Payment = { paymentHash: string; isPaid: true; receivedSat: number; completedAt: number }
+const payment = (place: number): Payment => ({
+  paymentHash: createHash('sha256').update(String(place)).digest('hex'),
+  isPaid: true,
+  receivedSat: 1,
+  // One per minute. Otherwise, each list would overlap the one before by many pages.
+  completedAt: NOON * 1000 - 200_000_000 + place * 60_000,
+})
+
+/** What the node lists, newest first. */
+let listed: Payment[] = Array.from({ length: PAYMENTS }, (_, place) => payment(PAYMENTS - place))
+let pages = 0
+
+const node = createServer(async (request, response) => {
+  const { searchParams } = new URL(request.url ?? '', 'http://node')
+  const number = (name: string, otherwise: number): number => Number(searchParams.get(name) ?? otherwise)
+  const [from, to, offset] = [number('from', 0), number('to', Number.POSITIVE_INFINITY), number('offset', 0)]
+  await pause(PAGE_MS)
+  const wanted = listed.filter(({ completedAt }) => completedAt >= from && completedAt <= to)
+  response.end(JSON.stringify(wanted.slice(offset, offset + number('limit', 20))))
+  // Positions change: a newer payment arrives, and the node has lost some, as after a restore of its data.
+  if (++pages === 1) listed = [payment(PAYMENTS + 1), ...listed.slice(300)]
+})
+
+let sql: Database
+beforeAll(async () => {
+  ;({ sql } = await freshDatabase())
+  node.listen(0, '127.0.0.1')
+  await once(node, 'listening')
+})
+afterAll(() => {
+  node.close()
+  node.closeAllConnections()
+})
+
+test('dashboard: a list of receipts that takes too long continues where it stopped, and is complete only when nothing is missing', async () => {
+  const nodeId = await newNode(sql, await newAccount(sql))
+  const address = { host: '127.0.0.1', port: (node.address() as AddressInfo).port }
+  const accessTo = async () => ({ address, password: () => 'x' })
+  const deps = { sql, accessTo, noteChange: () => undefined, log: await createLogger('warn') }
+  const receipts = new Receipts(deps, TURN_MS)
+  const recorded = async (): Promise<number> => (await sql`SELECT 1 FROM node_receipts WHERE node_id = ${nodeId}`).length
+  const isComplete = async (): Promise<boolean> =>
+    (await sql`SELECT 1 FROM node_receipt_lists WHERE node_id = ${nodeId} AND listed_at IS NOT NULL`).length > 0
+
+  await eventually(async () => {
+    await receipts.sweep('nowhere')
+    await sql`UPDATE node_receipt_lists SET next_at = now()`
+    return isComplete()
+  }, 'the whole list')
+  expect(await recorded()).toBe(PAYMENTS + 1)
+  // Read from the beginning in each turn, it would never end.
+  expect(pages).toBeLessThan(12)
+  await receipts.close()
+})
