@@ -3,6 +3,8 @@ import {
   linkSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -11,7 +13,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { DataCopies } from '../../src/runtimes/process/data-copies.ts'
 
 const NODE = 'node_1'
@@ -88,4 +90,48 @@ test('C25: a hard link to the database does not hide a change', async () => {
   linkSync(join(directory, DATABASE), join(directory, 'phoenix.log.9'))
   appendFileSync(join(directory, 'phoenix.log.9'), '!')
   expect(await isUntouched()).toBe(false)
+})
+
+describe('C25: the copy of one version', () => {
+  /** The data says which version has written it last. */
+  async function keptFrom(versions: string[]): Promise<{ copies: DataCopies; read: () => string; nodes: string }> {
+    const nodes = mkdtempSync(join(tmpdir(), 'boltyard-copies-'))
+    onTestFinished(() => rmSync(nodes, { recursive: true }))
+    const copies = new DataCopies(nodes)
+    mkdirSync(join(nodes, NODE))
+    for (const version of versions) {
+      writeFileSync(join(nodes, NODE, DATABASE), version)
+      await copies.keep(NODE, version)
+    }
+    return { copies, read: () => readFileSync(join(nodes, NODE, DATABASE), 'utf8'), nodes }
+  }
+  const long = `1.${'0'.repeat(220)}`
+
+  test.each([
+    [['1.0.0_a', '1.0.0+a', '1.0.0-a']],
+    [['+', '_', '.', '..', '-']],
+    [['0.8.0.unfinished', '0.8.0']],
+    [['0.8.0', '0.8.0.unfinished', '0.8.0.unfinished.unfinished']],
+    [[`${long}1`, `${long}2`]],
+  ])('C25: is not that of another: %j', async (versions) => {
+    const { copies, read } = await keptFrom(versions)
+    for (const version of versions) {
+      await copies.restore(NODE, version)
+      expect(read()).toBe(version)
+    }
+  })
+
+  test('C25: is where an earlier release put it', async () => {
+    const longest = 'a'.repeat(255 - `${NODE}.before-update-from-.unfinished`.length)
+    const versions = ['0.8.0', '0.8.0-3f2a1b9', 'V1_rc.1', longest]
+    const { nodes } = await keptFrom(versions)
+    const expected = [NODE, ...versions.map((version) => `${NODE}.before-update-from-${version}`)]
+    expect(readdirSync(nodes).sort()).toEqual(expected.sort())
+  })
+
+  test('C50: is removed with the others, whatever its version is called', async () => {
+    const { copies, nodes } = await keptFrom(['0.8.0', '1.0.0+a', '0.8.0.unfinished'])
+    await copies.removeAll(NODE)
+    expect(readdirSync(nodes)).toEqual([NODE])
+  })
 })

@@ -2,19 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { CannotStart, type NodeSpec, TryAgain } from '../../nodes/runtime.ts'
 import { crashpoint } from '../../platform/crashpoint.ts'
 import { lastWordsIn } from '../last-words.ts'
+import { nextClaimName, snapshotName } from './copy-names.ts'
 import type { NodeObjects } from './node-objects.ts'
-import {
-  claimNameIn,
-  claimOf,
-  EVIDENCE,
-  nextClaimName,
-  PATHS,
-  REPLACED_BY,
-  RESTORED,
-  type Storage,
-  snapshotName,
-  snapshotOf,
-} from './objects.ts'
+import { claimNameIn, claimOf, EVIDENCE, PATHS, REPLACED_BY, RESTORED, type Storage, snapshotOf } from './objects.ts'
 import { isScaledDown, wasNeverUsed } from './pod-state.ts'
 import type { Claim } from './types.ts'
 
@@ -40,7 +30,8 @@ export class Copies {
     if (this.#snapshotClass === undefined)
       throw new CannotStart('its data cannot be copied, because no snapshot class is configured')
     const { statefulSet, claim, claimName, pod } = await this.#objects.read(node.id)
-    if (pod || (statefulSet && !isScaledDown(statefulSet))) throw new TryAgain(`a pod is still using the data of ${node.id}`)
+    if (pod || (statefulSet && !isScaledDown(statefulSet)))
+      throw new TryAgain(`the data of ${node.id} cannot be copied: its pod still exists, or its StatefulSet is not scaled down`)
     if (!claim) throw new Error(`the claim ${claimName} is missing`)
     const name = snapshotName(claimName, version)
     const snapshot = await this.#objects.snapshot(name)

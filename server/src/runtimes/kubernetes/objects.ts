@@ -52,16 +52,6 @@ export function selectorOf({ installation }: Place, nodeId?: string): string {
     .join(',')
 }
 
-/** The claim that a restore of this claim creates: n-x, n-x-r1, n-x-r2, … */
-export function nextClaimName(claim: string): string {
-  const [, base = claim, number = '0'] = /^(.+?)(?:-r(\d+))?$/.exec(claim) ?? []
-  return `${base}-r${Number(number) + 1}`
-}
-
-/** A version may contain characters that are not allowed in the name of an object. */
-export const snapshotName = (claim: string, version: string): string =>
-  `${claim}-${version.toLowerCase().replace(/[^a-z0-9.]+/g, '-')}`.replace(/[^a-z0-9]+$/, '')
-
 const base = (kind: string) => (namespace: string) => `/api/v1/namespaces/${namespace}/${kind}`
 export const PATHS = {
   pods: base('pods'),

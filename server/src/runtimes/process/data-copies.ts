@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { crashpoint } from '../../platform/crashpoint.ts'
@@ -13,6 +14,25 @@ const isBesideTheData = (name: string, bytes: number): boolean =>
   /-shm$/.test(name) ||
   (/-wal$/.test(name) && bytes === 0)
 
+const UNFINISHED = '.unfinished'
+/** The longest name that file systems allow. */
+const MAX_NAME = 255
+/** Enough to recognize the version. The hash tells versions with the same beginning apart. */
+const MAX_READABLE = 100
+
+/**
+ * Never the same for another version, and never that of another version's unfinished copy. Nearly every version is part of the name as
+ * it is, and must stay so, or existing copies would not be found. Any other is changed and followed by `+` and a hash.
+ */
+function copyName(nodeId: string, version: string): string {
+  const name = `${nodeId}.before-update-from-${version}`
+  const isPlain = /^[\w.-]+$/.test(version) && !version.endsWith(UNFINISHED)
+  if (isPlain && name.length + UNFINISHED.length <= MAX_NAME) return name
+  const readable = version.slice(0, MAX_READABLE).replace(/[^\w.-]/g, '_')
+  const hash = createHash('sha256').update(version).digest('hex').slice(0, 12)
+  return `${nodeId}.before-update-from-${readable}+${hash}`
+}
+
 /** Copies of a node's data, made before an update. */
 export class DataCopies {
   readonly #nodes: string
@@ -26,7 +46,7 @@ export class DataCopies {
   }
 
   #copy(nodeId: string, version: string): string {
-    return join(this.#nodes, `${nodeId}.before-update-from-${version.replace(/[^\w.-]/g, '_')}`)
+    return join(this.#nodes, copyName(nodeId, version))
   }
 
   #aside(nodeId: string): string {
@@ -36,10 +56,11 @@ export class DataCopies {
   async keep(nodeId: string, version: string): Promise<void> {
     const copy = this.#copy(nodeId, version)
     if (existsSync(copy)) return
-    await removeTree(`${copy}.unfinished`)
-    await copyTree(this.#directory(nodeId), `${copy}.unfinished`)
+    const unfinished = `${copy}${UNFINISHED}`
+    await removeTree(unfinished)
+    await copyTree(this.#directory(nodeId), unfinished)
     crashpoint('copy: unfinished')
-    renameSync(`${copy}.unfinished`, copy)
+    renameSync(unfinished, copy)
     crashpoint('copy: kept')
   }
 

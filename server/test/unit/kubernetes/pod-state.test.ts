@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { nextClaimName, snapshotName } from '../../src/runtimes/kubernetes/objects.ts'
-import { pickStatefulSet } from '../../src/runtimes/kubernetes/picks.ts'
+import { pickStatefulSet } from '../../../src/runtimes/kubernetes/picks.ts'
 import {
   exitsOf,
   isListening,
@@ -10,8 +9,8 @@ import {
   wasNeverUsed,
   whyInEvents,
   whyWaiting,
-} from '../../src/runtimes/kubernetes/pod-state.ts'
-import type { Event, Metadata, Pod } from '../../src/runtimes/kubernetes/types.ts'
+} from '../../../src/runtimes/kubernetes/pod-state.ts'
+import type { Event, Metadata, Pod } from '../../../src/runtimes/kubernetes/types.ts'
 
 type Container = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number]
 
@@ -101,12 +100,6 @@ describe('C25: evidence that a pod never touched the data', () => {
   test('a pod that runs does not count as unused', () => {
     expect(seemsUnused(pod({ state: { running: {} } }))).toBe(false)
   })
-})
-
-test('names: each restored claim has the next number, and a copy is named after its claim and version', () => {
-  expect([nextClaimName('n-a'), nextClaimName('n-a-r1'), nextClaimName('n-a-r9')]).toEqual(['n-a-r1', 'n-a-r2', 'n-a-r10'])
-  expect(snapshotName('n-a-r1', '0.8.0')).toBe('n-a-r1-0.8.0')
-  expect(snapshotName('n-a', '1.0.0+Build_7.')).toBe('n-a-1.0.0-build-7')
 })
 
 test('its port is open if the kubelet says so, even after its machine no longer reports', () => {

@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { Volume } from '../../src/runtimes/kubernetes/moving/volume-client.ts'
-import { INSTANCE, volumeServer } from '../../src/runtimes/kubernetes/moving/volume-server.ts'
+import { Volume } from '../../../src/runtimes/kubernetes/moving/volume-client.ts'
+import { INSTANCE, volumeServer } from '../../../src/runtimes/kubernetes/moving/volume-server.ts'
 
 /** C90 and C91: what runs beside a volume while a wallet is moved. */
 

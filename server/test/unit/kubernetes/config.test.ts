@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { readConfig } from '../../src/config.ts'
-import { accessOfFile, accessOfPod } from '../../src/runtimes/kubernetes/access.ts'
+import { readConfig } from '../../../src/config.ts'
+import { accessOfFile, accessOfPod } from '../../../src/runtimes/kubernetes/access.ts'
 
 const IMAGE = `registry.example:5000/boltyard/sandboxd@sha256:${'a'.repeat(64)}`
 const HIDDEN = 'hidden-value'
