@@ -63,7 +63,7 @@ export class NodeObjects {
       if (next === undefined) return { claim, claimName: name }
       name = next
     }
-    throw new TryAgain(`the volume claims of ${nodeId} replace one another in a circle`)
+    throw new TryAgain(`the ${REPLACED_BY} annotations of the volume claims of ${nodeId} form a cycle; correct them`)
   }
 
   /**

@@ -16,7 +16,8 @@ const GONE_TIMEOUT_MS = 5_000
 export async function removeNode(objects: NodeObjects, node: NodeSpec): Promise<void> {
   const { client, place } = objects
   const { statefulSet, pod } = await objects.read(node.id)
-  if (pod || (statefulSet && !isScaledDown(statefulSet))) throw new Error('a pod is still using the data to be removed')
+  if (pod || (statefulSet && !isScaledDown(statefulSet)))
+    throw new Error(`the data of ${node.id} cannot be removed: its pod still exists, or its StatefulSet is not scaled down`)
   // The StatefulSets are deleted first, so that nothing can start a pod on the data that is being removed.
   await removeVolumeSet(objects, node.id)
   if (statefulSet) await client.delete(statefulSet, objects.statefulSetPath(node.id))

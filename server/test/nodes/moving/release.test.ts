@@ -150,7 +150,7 @@ test('C71: nothing here starts a released node again: not the operator, not a ha
         released_at = ${releasedAt === null ? null : sql`released_at`}, releases = ${releasedAt === null ? [] : sql`releases`}
         WHERE id = ${node.id}`
   await expect(revive('as it is')).rejects.toThrow('nodes_released_for_good')
-  // As after the restore of a backup from before the release.
+  // Simulates the restore of a backup from before the release.
   await revive(null)
   const row = await eventually(async () => {
     const [found] = await sql`SELECT status, failure_message FROM nodes WHERE id = ${node.id}`

@@ -93,7 +93,8 @@ export async function closeVolume(objects: NodeObjects, nodeId: string): Promise
       return (await client.get<Pod>(podPath(objects, nodeId))) === undefined
     })
     if (isClosed) return
-    if (performance.now() > deadline) throw new Error(`the volume of ${nodeId} is still in use by ${volumeName(nodeId)}-0`)
+    if (performance.now() > deadline)
+      throw new Error(`the volume of ${nodeId} could not be closed: ${volumeName(nodeId)}-0 may still use it`)
   }
 }
 

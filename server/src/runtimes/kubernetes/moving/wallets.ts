@@ -165,7 +165,8 @@ export class KubernetesWallets {
     work: (volume: Volume) => Promise<T>,
   ): Promise<T> {
     const { image, confLines } = this.#options
-    if (!(await this.isStopped(id))) throw new TryAgain(`a pod is still using the data of ${id}`)
+    if (!(await this.isStopped(id)))
+      throw new TryAgain(`the volume of ${id} cannot be opened: its pod still exists, or its StatefulSet is not scaled down`)
     const conf = phoenixConf({ autoLiquidity }, material, confLines)
     const secret = await ensureSecret(this.#objects, id, { seed: material.seed, conf })
     return withVolume(this.#objects, id, { image, claim, secret, isWritable, password: material.password }, work)
