@@ -32,6 +32,7 @@ import { Received } from './gateway/received.ts'
 import { Validation } from './gateway/validation.ts'
 import { X402 } from './gateway/x402.ts'
 import { type App, buildApp } from './http/app.ts'
+import { serveHealth } from './http/health-listener.ts'
 import { holdFreePort } from './http/held-port.ts'
 import type { RedisHits } from './limits/redis-hits.ts'
 import { openNodeHost, openReaper } from './node-host.ts'
@@ -70,17 +71,19 @@ export type Service = {
 /** Close functions of everything opened so far, called in reverse order. */
 type Opened = (() => unknown)[]
 
-/** For ROLE=reaper: no API, only the removal of deleted nodes past their retention period. */
+/** For ROLE=reaper: no API, only the removal of deleted nodes past their retention period, and health checks. */
 export async function startReaper(config: Config): Promise<{ close: () => Promise<void> }> {
   const opened: Opened = []
   const sql = openStore(await storeAddress(config, opened, process.stderr))
   await reachStore(sql)
   await migrate(sql)
   const log = await createLogger(config.logLevel)
+  const closeHealth = await serveHealth({ ...config, checkStore: () => checkStore(sql), log })
   const reaper = await openReaper({ config, sql, log })
   return {
     close: async () => {
       await reaper.close()
+      await closeHealth()
       await sql.end({ timeoutMs: 1_000 })
     },
   }

@@ -14,11 +14,16 @@ const HELM = CANDIDATES.find((name) => spawnSync(name, ['version']).status === 0
 const DIGEST = `sha256:${'0'.repeat(64)}`
 
 type Rule = { apiGroups: string[]; resources: string[]; verbs: string[] }
+type Probe = { httpGet: { path: string; port: string } }
 type Container = {
   name: string
   image: string
   args?: string[]
   env?: { name: string; value: string }[]
+  ports?: { name: string; containerPort: number }[]
+  startupProbe?: Probe
+  livenessProbe?: Probe
+  readinessProbe?: Probe
   volumeMounts?: { name: string; mountPath: string }[]
   securityContext: Record<string, unknown>
 }
@@ -203,6 +208,32 @@ describe.skipIf(!isWanted)('the Helm chart', () => {
       const { mountPath } = container?.volumeMounts?.find((mount) => mount.name === 'data') ?? {}
       expect(DATA_DIR).toMatch(new RegExp(`^${mountPath}/.`))
     }
+  })
+
+  test('every role is probed where it listens: restarted by /healthz, and ready by /readyz', () => {
+    const resources = render()
+    const { PORT } = named(resources, 'ConfigMap', 'yard').data ?? {}
+    for (const name of ['yard-controller', 'yard-api', 'yard-reaper']) {
+      const [container] = podsOf(resources).find((pod) => pod.name === name)?.containers ?? []
+      const { startupProbe, livenessProbe, readinessProbe, ports } = container ?? {}
+      expect([startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet)).toEqual([
+        { path: '/healthz', port: 'http' },
+        { path: '/healthz', port: 'http' },
+        { path: '/readyz', port: 'http' },
+      ])
+      expect(ports).toContainEqual({ name: 'http', containerPort: Number(PORT) })
+    }
+  })
+
+  test('the Service leads only to pods that serve, not to the reaper, although it listens too', () => {
+    const resources = render()
+    const { selector } = named(resources, 'Service', 'yard').spec
+    const isBehind = ({ spec }: Resource): boolean =>
+      Object.entries(selector).every(([label, value]) => spec.template.metadata.labels[label] === value)
+    const names = of(resources, 'Deployment')
+      .filter(isBehind)
+      .map(({ metadata }) => metadata.name)
+    expect(names.sort()).toEqual(['yard-api', 'yard-controller'])
   })
 
   test('every setting is documented', () => {

@@ -13,6 +13,12 @@ declare module 'fastify' {
 
 const READY_TIMEOUT_MS = 2_000
 
+/** Throws if the store is down or does not respond in time. */
+export async function requireStore(checkStore: () => Promise<void>): Promise<void> {
+  const late = new Promise<never>((_, reject) => setTimeout(() => reject(storeDown('timeout', true)), READY_TIMEOUT_MS).unref())
+  await Promise.race([checkStore(), late])
+}
+
 export function healthRoutes({ checkStore }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     const config = { isHealthCheck: true }
@@ -21,10 +27,7 @@ export function healthRoutes({ checkStore }: RouteDeps) {
       app,
       getReadiness,
       async () => {
-        const late = new Promise<never>((_, reject) =>
-          setTimeout(() => reject(storeDown('timeout', true)), READY_TIMEOUT_MS).unref(),
-        )
-        await Promise.race([checkStore(), late])
+        await requireStore(checkStore)
         return { status: 'ok' as const }
       },
       { config },

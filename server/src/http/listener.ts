@@ -69,7 +69,9 @@ export function listenOnBothLoopbacks(app: FastifyInstance, create: () => Server
     const { address, port } = app.server.address() as AddressInfo
     const other = address === '::1' ? '127.0.0.1' : '::1'
     second.listen(port, other)
-    await once(second, 'listening').catch((error: unknown) => app.log.warn({ err: error }, `cannot listen on ${other} as well`))
+    await once(second, 'listening').catch((error: unknown) =>
+      app.log.warn({ err: error }, `cannot listen on ${other}; the service is reachable only at ${address}`),
+    )
   })
   app.addHook('preClose', async () => void second.close())
 }

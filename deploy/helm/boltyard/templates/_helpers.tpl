@@ -101,6 +101,13 @@ volumeMounts:
   - { name: secrets, mountPath: /run/secrets/boltyard, readOnly: true }
 {{- end }}
 
+{{/* For a container that runs the service in any role. A liveness probe never asks for the database: a restart would not bring it back. */}}
+{{- define "boltyard.probes" -}}
+startupProbe: { httpGet: { path: /healthz, port: http }, periodSeconds: 2, failureThreshold: 60 }
+livenessProbe: { httpGet: { path: /healthz, port: http }, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 }
+readinessProbe: { httpGet: { path: /readyz, port: http }, periodSeconds: 5, timeoutSeconds: 3 }
+{{- end }}
+
 {{/* Nothing on these volumes needs to be kept: nodes have their own, and everything else is in PostgreSQL. usage: as boltyard.container */}}
 {{- define "boltyard.volumes" -}}
 - { name: data, emptyDir: {} }

@@ -15,7 +15,7 @@ declare module 'fastify' {
   }
 }
 
-const JSON_TYPE = 'application/json; charset=utf-8'
+export const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Gives every error of every route the same shape. The functions below do so for requests that never reach a route. */
 export function renderProblems(app: FastifyInstance): void {
