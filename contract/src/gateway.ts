@@ -182,7 +182,7 @@ export const exportPayments = operation({
   operationId: 'exportPayments',
   summary: 'Export payments as CSV, oldest first',
   description:
-    'RFC 4180, with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe. If the export fails, the connection is closed before the response is complete.',
+    'RFC 4180, with a header line. The last column, `outcome`, says in one word what became of the payment: `unpaid`, `expired`, `settled`, `paid`, `paid_got_nothing`, `delivering` or `delivered`. Columns may be added at the end. Text that a spreadsheet would run as a formula begins with an apostrophe. If the export fails, the connection is closed before the response is complete.',
   query: ExportPaymentsParams,
   status: 200,
   errors: [],

@@ -10,8 +10,8 @@ import {
   IconPlayerStop,
   type TablerIcon,
 } from '@tabler/icons-react'
+import { gotNothingAt, type Outcome, outcomeOf } from '../../../contract/src/outcome.ts'
 import type { DashboardNode, Delivery, GatewayPayment, Webhook } from '../api/types.ts'
-import { gotNothingAt } from '../text/payments.ts'
 import { useIsAfter } from './time.tsx'
 
 type Tone = 'good' | 'busy' | 'idle' | 'bad' | 'warn'
@@ -60,18 +60,23 @@ export function NodeStatus({ node }: { node: Shown }) {
   return <Status word={word} tone={tone} icon={icon} />
 }
 
+const PAYMENT: Record<Outcome, Look> = {
+  unpaid: ['Unpaid', 'idle', IconClock],
+  expired: ['Expired', 'idle', IconClockOff],
+  settled: ['Settled', 'warn', IconCoins],
+  paid: ['Paid', 'good', IconCircleCheck],
+  // Neither "Settled" nor "Paid": both sound as if all were well.
+  paid_got_nothing: ['Paid, got nothing', 'bad', IconAlertTriangle],
+  delivering: ['Delivering', 'busy', IconLoader2],
+  delivered: ['Delivered', 'good', IconChecks],
+}
+
 type ShownPayment = Pick<GatewayPayment, 'status' | 'settledAt' | 'delivery' | 'heldUntil' | 'releases'>
 
 export function PaymentStatus({ payment }: { payment: ShownPayment }) {
   const gotNothing = useIsAfter(gotNothingAt(payment) ?? Number.POSITIVE_INFINITY)
-  if (payment.delivery === 'done') return <Status word="Delivered" tone="good" icon={IconChecks} />
-  if (payment.delivery === 'held') return <Status word="Delivering" tone="busy" icon={IconLoader2} />
-  // Neither "Settled" nor "Paid": both sound as if all were well.
-  if (gotNothing) return <Status word="Paid, got nothing" tone="bad" icon={IconAlertTriangle} />
-  if (payment.status === 'paid') return <Status word="Paid" tone="good" icon={IconCircleCheck} />
-  if (payment.settledAt !== null) return <Status word="Settled" tone="warn" icon={IconCoins} />
-  if (payment.status === 'expired') return <Status word="Expired" tone="idle" icon={IconClockOff} />
-  return <Status word="Unpaid" tone="idle" icon={IconClock} />
+  const [word, tone, icon] = PAYMENT[outcomeOf(payment, gotNothing)]
+  return <Status word={word} tone={tone} icon={icon} />
 }
 
 export function WebhookStatus({ webhook }: { webhook: Pick<Webhook, 'enabled' | 'disabledReason' | 'failingSince'> }) {

@@ -20,23 +20,6 @@ export function undelivered(payment: Payment): string {
   return 'not yet: it has not been redeemed'
 }
 
-/** The same time as in the filter "Paid, got nothing". Customers usually come back within seconds of their payment. */
-const PATIENCE_SECONDS = 600
-
-/** When a payment begins to count as one whose customer got nothing. Null: it does not, as far as is known. */
-export function gotNothingAt({
-  status,
-  settledAt,
-  delivery,
-  heldUntil,
-  releases,
-}: Pick<GatewayPayment, 'status' | 'settledAt' | 'delivery' | 'heldUntil' | 'releases'>): number | null {
-  if (settledAt === null || delivery !== 'none') return null
-  // If a payment was only validated, its server probably delivers without telling the gateway.
-  const hasFailed = heldUntil !== null || releases > 0
-  return status === 'paid' && !hasFailed ? null : settledAt + PATIENCE_SECONDS
-}
-
 /** Exactly what the invoice asks for, or what the person chose. */
 export const msatToSend = ({ amountMsat }: Pick<Invoice, 'amountMsat'>, chosenSat: number): number =>
   amountMsat ?? chosenSat * MSAT_PER_SAT

@@ -4,7 +4,14 @@ import { badCursor } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { creatorName, eventsOfPayment, type PaymentEvent } from '../store/payments/history.ts'
 import { findShownPayment, type PaymentDetails, type ShownPayment } from '../store/payments/payments.ts'
-import { type PaymentSelection, type PaymentTotals, type Place, searchPayments, totalPayments } from '../store/payments/search.ts'
+import {
+  type PaymentSelection,
+  type PaymentTotals,
+  type Place,
+  searchPayments,
+  searchPaymentsAt,
+  totalPayments,
+} from '../store/payments/search.ts'
 import type { SlowReads } from '../store/slow-reads.ts'
 import { type Call, notFound } from './payments.ts'
 import { CSV_HEADER, csvLine } from './payments-csv.ts'
@@ -78,12 +85,18 @@ export class PaymentSearch {
     const selection = selectionOf(params)
     if (!selection) return void (yield CSV_HEADER)
     for (let after = ''; ; ) {
-      const newestFirst = await this.#search(call, selection, { after, limit: EXPORTED_AT_ONCE })
-      const lines = newestFirst.reverse().map(csvLine).join('')
+      const place = { after, limit: EXPORTED_AT_ONCE }
+      const { payments: newestFirst, now } = await this.#slowReads.run(call.accountId, (sql) =>
+        searchPaymentsAt(sql, call.accountId, selection, place),
+      )
+      const lines = newestFirst
+        .toReversed()
+        .map((payment) => csvLine(payment, now))
+        .join('')
       // Sent only after the first read: if that fails, the response must be an error instead of an empty file.
       if (after === '') yield CSV_HEADER + lines
       else if (lines !== '') yield lines
-      after = newestFirst.at(-1)?.id ?? after
+      after = newestFirst.at(0)?.id ?? after
       if (newestFirst.length < EXPORTED_AT_ONCE) return
     }
   }

@@ -1,7 +1,9 @@
+import { gotNothingAt, outcomeOf } from '../../../contract/src/outcome.ts'
 import { csvLineOf, csvTime } from '../platform/csv.ts'
 import type { ShownPayment } from '../store/payments/payments.ts'
 
-const COLUMNS: [name: string, value: (payment: ShownPayment) => string | number | null][] = [
+/** People's spreadsheets refer to columns by their place: a new one goes to the end. `now` is in Unix seconds, by the database's clock. */
+const COLUMNS: [name: string, value: (payment: ShownPayment, now: number) => string | number | null][] = [
   ['id', ({ id }) => id],
   ['created_at', ({ createdAt }) => csvTime(createdAt)],
   ['settled_at', ({ settledAt }) => csvTime(settledAt)],
@@ -14,8 +16,9 @@ const COLUMNS: [name: string, value: (payment: ShownPayment) => string | number 
   ['node_id', ({ nodeId }) => nodeId],
   ['description', ({ description }) => description],
   ['resource', ({ resource }) => resource],
+  ['outcome', (payment, now) => outcomeOf(payment, now >= (gotNothingAt(payment) ?? Number.POSITIVE_INFINITY))],
 ]
 
 export const CSV_HEADER = csvLineOf(COLUMNS.map(([name]) => name))
 
-export const csvLine = (payment: ShownPayment): string => csvLineOf(COLUMNS.map(([, value]) => value(payment)))
+export const csvLine = (payment: ShownPayment, now: number): string => csvLineOf(COLUMNS.map(([, value]) => value(payment, now)))

@@ -141,6 +141,16 @@ describe('payments of an account', () => {
     expect(Object.values(totals).reduce((sum, { count }) => sum + count, 0)).toBe(names.length)
   })
 
+  test('C54: an export of what the dashboard calls “Paid, got nothing” says so in each line', async () => {
+    const lines = async (query: string) => (await ann.send('GET', `/payments.csv?${query}`)).text.split('\r\n').slice(1, -1)
+    const outcomes = (all: string[]) => all.map((line) => [nameOf(line.slice(0, 24)), line.split(',').at(-1)])
+    const unfulfilled = ['lapsed', 'elsewhere', 'last', 'november'].map((name) => [name, 'paid_got_nothing'])
+    expect(outcomes(await lines('state=unfulfilled'))).toEqual(unfulfilled)
+    expect(outcomes(await lines(''))).toEqual(
+      expect.arrayContaining([...unfulfilled, ['held', 'delivering'], ['first', 'delivered'], ['never', 'expired']]),
+    )
+  })
+
   test('C83: a payment is found by its id, the beginning of its id and its payment hash, and only by its owner', async () => {
     const id = ids.held ?? ''
     const { paymentHash } = await ann.want(200, 'GET', `/payments/${id}`)

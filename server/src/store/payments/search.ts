@@ -1,3 +1,4 @@
+import { PATIENCE_SECONDS } from '../../../../contract/src/outcome.ts'
 import { idsFrom } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
 import { HOUR_SECONDS, hasFailedDelivery, type Protocol, type ShownPayment, shownColumns } from './payments.ts'
@@ -62,8 +63,7 @@ function conditions(sql: Sql, accountId: string, selection: PaymentSelection, st
     ${sought === undefined ? sql`` : sql`AND ${matches(sql, accountId, sought)}`}`
 }
 
-/** Customers normally come back within seconds of their payment. After this time, they are no longer expected. */
-export const PATIENCE_MINUTES = 10
+export const PATIENCE_MINUTES = PATIENCE_SECONDS / 60
 
 /**
  * A payment that was only validated is fulfilled, as far as the gateway knows. OFFSET 0: one range of an index is read once, not
@@ -150,6 +150,17 @@ export async function searchPayments(
       SELECT paid_at, redeemed_at, held_until, released_request_ids FROM paid_payments paid
       WHERE paid.account_id = ${accountId} AND paid.id = payment.id OFFSET 0) paid ON true
     ORDER BY id DESC`
+}
+
+/** With the time by which the payments were selected, so that what is said of them agrees with why they were. For use in a transaction. */
+export async function searchPaymentsAt(
+  sql: Sql,
+  accountId: string,
+  selection: PaymentSelection,
+  place: Place,
+): Promise<{ payments: ShownPayment[]; now: number }> {
+  const [{ now }] = await sql<[{ now: number }]>`SELECT unix_seconds(now()) AS now`
+  return { payments: await searchPayments(sql, accountId, selection, place), now }
 }
 
 /** OFFSET 0 keeps the condition outside, where it cannot turn the FULL JOIN into a different join. */
