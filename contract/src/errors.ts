@@ -9,7 +9,10 @@ export const ERRORS = {
     'The credential does not prove this payment. If `error.reason` is `not_settled`, the credential is correct, but the node has not reported the money as received yet. If `error.settled` is true, it is a settled, unused x402 payment for another request.',
   ],
   invalid_node_state: [400, 'The node’s status does not allow this operation.'],
-  no_update_available: [400, 'The node already runs the latest version, or the requested version is not in the catalog.'],
+  no_update_available: [
+    400,
+    'The node already runs the latest version, the requested version is not newer or not in the catalog, or this installation cannot update nodes.',
+  ],
   unauthorized: [401, 'The key or session is missing, invalid, disabled, expired or revoked, or lacks the scope.'],
   insufficient_credit: [402, 'The account’s credit does not cover another node. Pay `error.topUp.invoice` to add credit.'],
   forbidden_origin: [403, 'A web page from another origin called a node.'],

@@ -80,7 +80,7 @@ export const NodeUpdates = named(
   {
     currentVersion: text('The version the node runs.'),
     latestVersion: text('The latest version in the catalog.'),
-    updateAvailable: flag('Whether the latest version is newer than the current one.'),
+    updateAvailable: flag('Whether the latest version is newer than the current one, and this installation can update nodes.'),
     lastUpdateError: nullable(text('Why the last update failed; null if it did not.')),
   },
   {

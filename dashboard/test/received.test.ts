@@ -15,12 +15,16 @@ afterEach(() => {
 })
 
 /** One satoshi in each quarter hour of the last 61 days. */
-function everyQuarter(now: number): { now: number; unlistedNodes: 0; quarterHours: { at: number; sat: number }[] } {
+function everyQuarter(now: number): {
+  now: number
+  unlistedNodes: 0
+  quarterHours: { at: number; sat: number; satSoFar: number }[]
+} {
   const last = now - (now % QUARTER)
   return {
     now,
     unlistedNodes: 0,
-    quarterHours: Array.from({ length: 61 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })).reverse(),
+    quarterHours: Array.from({ length: 61 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1, satSoFar: 0 })).reverse(),
   }
 }
 
@@ -77,7 +81,7 @@ test.each([
   { zone: 'America/Los_Angeles', now: '2026-11-08T14:00:00Z', span: 'week' as const, quarters: 6 * 96 + 28 },
 ])('dashboard: the period before the $span ends at the same time of day in $zone at $now', ({ zone, now, span, quarters }) => {
   process.env.TZ = zone
-  expect(totalBefore(everyQuarter(at(now)), span, Number.POSITIVE_INFINITY, 0)).toBe(quarters)
+  expect(totalBefore(everyQuarter(at(now)), span, 0)).toBe(quarters)
 })
 
 test.each([
@@ -93,7 +97,7 @@ test.each([
   const received = {
     now,
     unlistedNodes: 0,
-    quarterHours: Array.from({ length: 100 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })),
+    quarterHours: Array.from({ length: 100 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1, satSoFar: 0 })),
   }
   const points = pointsOfMonth(received, '2026-10')
   expect(points.map(({ at: start }) => new Date(start * 1000).getDate())).toEqual(Array.from({ length: 31 }, (_, day) => day + 1))
@@ -109,7 +113,7 @@ test('dashboard: nothing is compared with a period that began before the first n
   process.env.TZ = 'UTC'
   const received = everyQuarter(at('2026-11-15T06:00:00Z'))
   const compared = (since: string) =>
-    (['day', 'week', 'month'] as const).map((span) => totalBefore(received, span, 0, at(since)) !== undefined)
+    (['day', 'week', 'month'] as const).map((span) => totalBefore(received, span, at(since)) !== undefined)
   expect(compared('2026-11-14T12:00:00Z')).toEqual([false, false, false])
   expect(compared('2026-11-13T07:00:00Z')).toEqual([true, false, false])
   expect(compared('2026-11-02T00:00:00Z')).toEqual([true, true, false])
@@ -117,7 +121,7 @@ test('dashboard: nothing is compared with a period that began before the first n
   expect(totalOfMonthBefore(received, '2026-10', at('2026-09-01T00:00:00Z'))).toBeDefined()
   expect(totalOfMonthBefore(received, '2026-10', at('2026-09-01T00:00:01Z'))).toBeUndefined()
   // Nothing is known about the nodes yet, or there is none.
-  expect(totalBefore(received, 'day', 0, Math.min())).toBeUndefined()
+  expect(totalBefore(received, 'day', Math.min())).toBeUndefined()
 })
 
 test('dashboard: the last twelve months can be chosen', () => {
@@ -133,20 +137,32 @@ test('dashboard: the last twelve months can be chosen', () => {
   ])
 })
 
-test('dashboard: “more” and “less” are true although it is unknown how much of a quarter hour was received before the same time of day', () => {
-  process.env.TZ = 'UTC'
-  // Seven minutes into a quarter hour. On the day before, 100 sat were received in the same quarter hour, and 93 sat earlier.
-  const received = {
-    unlistedNodes: 0,
-    now: at('2026-11-15T21:37:00Z'),
-    quarterHours: [
-      { at: at('2026-11-14T10:00:00Z'), sat: 93 },
-      { at: at('2026-11-14T21:30:00Z'), sat: 100 },
-    ],
-  }
-  const compared = (total: number) => comparison(total, totalBefore(received, 'day', total, 0) ?? 0).direction
-  expect([0, 92, 93, 150, 193, 194].map(compared)).toEqual(['down', 'down', 'same', 'same', 'same', 'up'])
-})
+test.each([
+  { span: 'day' as const, before: '2026-11-14', earlier: '2026-11-14' },
+  { span: 'week' as const, before: '2026-11-08', earlier: '2026-11-03' },
+  { span: 'month' as const, before: '2026-10-16', earlier: '2026-09-20' },
+])(
+  'dashboard: the period before the $span ends within a quarter hour, exactly as far into it as now',
+  ({ span, before, earlier }) => {
+    process.env.TZ = 'UTC'
+    // Seven minutes into a quarter hour. In the same quarter hour of the period before, 40 of 100 sat were received in the first seven minutes.
+    const received = {
+      unlistedNodes: 0,
+      now: at('2026-11-15T21:37:00Z'),
+      quarterHours: [
+        { at: at(`${earlier}T10:00:00Z`), sat: 93, satSoFar: 5 },
+        { at: at(`${before}T21:30:00Z`), sat: 100, satSoFar: 40 },
+        { at: at(`${before}T21:45:00Z`), sat: 7_000, satSoFar: 7_000 },
+      ],
+    }
+    expect(totalBefore(received, span, 0)).toBe(133)
+    expect([132, 133, 134].map((total) => comparison(total, totalBefore(received, span, 0) ?? 0).direction)).toEqual([
+      'down',
+      'same',
+      'up',
+    ])
+  },
+)
 
 test.each([
   [0, 0, 'Nothing in the previous period'],

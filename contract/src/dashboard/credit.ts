@@ -88,7 +88,7 @@ export const CreditUsage = named(
       Type.Object({ at: timestamp('Start of the quarter hour.'), amountMsat: count('What all nodes cost.') }),
       {
         description:
-          'By the quarter hour in which the ledger charged for it, which is within an hour of the usage. What is not in the ledger yet counts as charged now. Empty ones are left out.',
+          'Cost per quarter hour, by the time it was posted to the ledger, at most about an hour after the usage. Unposted usage counts as posted now. Quarter hours without cost are left out.',
       },
     ),
   },

@@ -8,6 +8,10 @@ const unlistedNodes = count(
 const quarterHour = Type.Object({
   at: timestamp('Start of the quarter hour.'),
   sat: Type.Integer({ description: 'Amount received.' }),
+  satSoFar: Type.Integer({
+    description:
+      'The part of `sat` received in the first minutes and seconds of the quarter hour, as many as have passed of the current one. Up to the same time of an earlier day, exactly this was received in the last quarter hour.',
+  }),
 })
 export const Received = named(
   { now: timestamp('Current time of the service.'), unlistedNodes, quarterHours: Type.Array(quarterHour) },

@@ -97,7 +97,7 @@ function Lately({ received, span, nodeId, comparedSince }: Of & { span: Span }) 
   const unit = span === 'day' ? 'hour' : 'day'
   const points = useMemo(() => pointsOf(received, span), [received, span])
   return (
-    <Figures points={points} unit={unit} before={totalBefore(received, span, totalOf(points), comparedSince)}>
+    <Figures points={points} unit={unit} before={totalBefore(received, span, comparedSince)}>
       {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone.{' '}
       {whatCounts(received, nodeId)}
     </Figures>

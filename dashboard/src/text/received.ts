@@ -34,18 +34,15 @@ function pointsAt(starts: number[], { quarterHours }: Pick<Received, 'quarterHou
 
 /**
  * The sum of the previous period, up to the same time of day: compared with a whole day, a day that has just begun would always
- * look like a loss. Amounts are known per quarter hour, so this sum lies between `least` and `most`. The value in this range that
- * is nearest to `total` is returned, so that neither "more" nor "less" is ever false. Undefined if the previous period began
- * before `since`, because it is then incomplete.
+ * look like a loss. It usually ends within a quarter hour, of which `satSoFar` is the part to count. Undefined if the previous period
+ * began before `since`, because it is then incomplete.
  */
-export function totalBefore({ now, quarterHours }: Received, span: Span, total: number, since: number): number | undefined {
+export function totalBefore({ now, quarterHours }: Received, span: Span, since: number): number | undefined {
   const from = earlier(startsOf(now, span)[0] ?? now, span)
   if (from < since) return undefined
   const to = earlier(now, span)
-  const sumOf = (isIn: (at: number) => boolean) => totalOf(quarterHours.filter(({ at }) => at >= from && isIn(at)))
-  const least = sumOf((at) => at + QUARTER_HOUR_SECONDS <= to)
-  const most = sumOf((at) => at < to)
-  return Math.min(Math.max(total, least), most)
+  const parts = quarterHours.filter(({ at }) => at >= from && at < to)
+  return totalOf(parts.map(({ at, sat, satSoFar }) => ({ at, sat: at + QUARTER_HOUR_SECONDS <= to ? sat : satSoFar })))
 }
 
 export const isMonthOver = ({ now }: Pick<Received, 'now'>, month: Month): boolean => now >= monthStart(month, 1)

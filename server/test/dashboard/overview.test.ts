@@ -137,6 +137,25 @@ describe('what the overview shows', () => {
     expect(checklist).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: true })
   })
 
+  test('dashboard: what was received until the same time of an earlier day is known to the second', async () => {
+    const bea = await signUp(server)
+    const { node } = await bea.create()
+    await insertPayments(bea.accountId, node.id, [
+      { ageSeconds: 2 * DAY, amountSat: 5, settledAgo: DAY + 1_000 },
+      { ageSeconds: 2 * DAY, amountSat: 30, settledAgo: DAY + 60 },
+      { ageSeconds: 2 * DAY, amountSat: 700, settledAgo: DAY - 60 },
+    ])
+    const [at, to] = [seconds() - DAY - 90, seconds() - DAY + 90]
+    await sql`INSERT INTO node_receipts (account_id, node_id, payment_hash, received_at, amount_sat)
+      VALUES (${bea.accountId}, ${node.id}, sha256('before'), to_timestamp(${at}), 2_000), (${bea.accountId}, ${node.id}, sha256('after'), to_timestamp(${to}), 40_000)`
+    const received = await bea.want(200, 'GET', '/received?days=1')
+    const end = received.now - DAY
+    const parts: { at: number; sat: number; satSoFar: number }[] = received.quarterHours
+    const until = parts.map(({ at, sat, satSoFar }) => (at + 900 <= end ? sat : at <= end ? satSoFar : 0))
+    expect(until.reduce((sum, sat) => sum + sat, 0)).toBe(2_035)
+    expect(parts.reduce((sum, { sat }) => sum + sat, 0)).toBe(42_735)
+  })
+
   test('dashboard: a ready node that does not respond is not counted as ready, and pages are notified', async () => {
     const bob = await signUp(server)
     const { node } = await bob.createReady()

@@ -59,7 +59,7 @@ export type Usage = {
 }
 
 /**
- * What each node has cost since `from`: the usage in the ledger, and the unposted usage, which counts as charged now. `sql` must read from
+ * What each node has cost since `from`: the usage in the ledger, and the unposted usage, which counts as posted now. `sql` must read from
  * one snapshot, or usage that is posted meanwhile would be missing or counted twice.
  */
 export async function usageOf(sql: Sql, accountId: string, from: number, priceMsatPerDay: number): Promise<Usage> {

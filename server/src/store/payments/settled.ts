@@ -6,8 +6,10 @@ import { PATIENCE_MINUTES } from './search.ts'
 
 export type { ShownPayment }
 export type Point = { at: number; sat: number }
+/** The part of `sat` received in the first minutes and seconds of the quarter hour, as many as have passed of the current one. */
+type QuarterHour = Point & { satSoFar: number }
 /** `now`: by the database's clock. */
-export type ReceivedRow = { now: number; quarterHours: Point[]; unlistedNodes: number }
+export type ReceivedRow = { now: number; quarterHours: QuarterHour[]; unlistedNodes: number }
 export type NodeReceivedRow = { nodeId: string; sat: number; count: number }
 export type ReceivedByNodeRow = { now: number; nodes: NodeReceivedRow[]; unlistedNodes: number }
 
@@ -53,7 +55,8 @@ export async function countFailedDeliveries(sql: Sql, accountId: string, from: n
 
 /**
  * Non-empty quarter hours of a period. The page groups them into days of the reader's time zone; all offsets are multiples of a
- * quarter hour. Without a node, only an index is read.
+ * quarter hour. So the same time of an earlier day, in any zone, is as far into its quarter hour as now: `satSoFar` is what was received
+ * there until that time. Without a node, only an index is read.
  */
 export async function receivedIn(
   sql: Sql,
@@ -70,10 +73,12 @@ export async function receivedIn(
       SELECT received_at, amount_sat FROM node_receipts
       WHERE account_id = ${accountId} AND received_at >= to_timestamp(${from}) AND received_at < to_timestamp(${to}) ${ofNode}
     ), quarters AS (
-      SELECT unix_seconds(date_bin('15 minutes', settled_at, to_timestamp(0))) AS at, sum(amount_sat) AS sat FROM received GROUP BY 1
+      SELECT unix_seconds(quarter) AS at, sum(amount_sat) AS sat,
+             coalesce(sum(amount_sat) FILTER (WHERE settled_at - quarter < now() - date_bin('15 minutes', now(), to_timestamp(0))), 0) AS "satSoFar"
+      FROM (SELECT settled_at, amount_sat, date_bin('15 minutes', settled_at, to_timestamp(0)) AS quarter FROM received) part GROUP BY quarter
     )
     SELECT unix_seconds(now()) AS now, ${unlistedNodes(sql, accountId, nodeId)} AS "unlistedNodes",
-           coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'sat', sat) ORDER BY at) FROM quarters), '[]') AS "quarterHours"`
+           coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'sat', sat, 'satSoFar', "satSoFar") ORDER BY at) FROM quarters), '[]') AS "quarterHours"`
   if (!row) throw new Error('a sum returned no row')
   return row
 }
