@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { NOWHERE } from '../../server/test/support/payments.ts'
 import { home, inHome, run } from './harness.ts'
@@ -384,6 +384,24 @@ describe('two runs with one credential file', () => {
     )
   })
 
+  test('a run whose lock cannot be read pays nothing, and says so', async () => {
+    const locks = `${home}/.local/state/boltyard/locks`
+    ask = () => {
+      rmSync(locks, { recursive: true })
+      writeFileSync(locks, '')
+      return NOT_FOUND
+    }
+    const { code, error } = await run(resumes())
+    rmSync(locks)
+    expect([code, error().code, error().outcome, payments()]).toEqual([1, 'system', 'unknown', 0])
+    expect(error().message).toBe(
+      'The lock of the credential file cannot be read: part of the path is not a directory. This run paid nothing.',
+    )
+    ask = inOrder(NOT_FOUND)
+    expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })
+    expect(payments()).toBe(1)
+  })
+
   test('a run that was assumed to be dead does not remove the file of the run that has replaced it', async () => {
     const locks = `${home}/.local/state/boltyard/locks`
     payInvoice = () => {
@@ -435,6 +453,50 @@ describe('a run that was assumed to be dead', () => {
     expect(read(credentialFile).credential).toBe(CREDENTIAL)
     expect(await run(pays('--credential-file', credentialFile))).toMatchObject({ code: 0, stdout: GOODS })
     expect(payments()).toBe(1)
+  })
+
+  test('while it pays, and cannot keep its own purchase elsewhere: it does not say that nothing was paid', async () => {
+    payInvoice = () => {
+      replaced({ paymentHash: OTHER })
+      rmSync(STATE, { recursive: true })
+      writeFileSync(STATE, '')
+      return SENT
+    }
+    const { error } = await run(resumes())
+    rmSync(locks, { recursive: true })
+    expect([error().outcome, error().message]).toEqual(['paid', `The node paid. The credential cannot be stored in ${STATE}.`])
+    expect(read(FILE).paymentHash).toBe(OTHER)
+  })
+})
+
+describe('the node paid, but the credential cannot be stored', () => {
+  test('and the purchase is still in its file: the next run gets the credential from the node', async () => {
+    // Its temporary file has a longer name, which is too long.
+    const path = inHome(`${'x'.repeat(240)}.json`)
+    const left = leave(path)
+    const { code, error } = await run(pays('--credential-file', path))
+    expect([code, error().code, error().outcome]).toEqual([1, 'output_failed', 'paid'])
+    expect(error().message).toBe(`The node paid, but ${path} could not be written: ENAMETOOLONG.`)
+    expect(error().next).toMatch(/without paying again: boltyard pay .* --credential-file /)
+    expect([presented(), read(path)]).toEqual([[], left])
+    renameSync(path, FILE)
+    ask = inOrder(FOUND_PAID)
+    expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })
+    expect([payments(), presented()]).toEqual([1, [CREDENTIAL]])
+  })
+
+  test('because the file is not that of a purchase any more: it is not overwritten, and the payment can be looked up', async () => {
+    payInvoice = () => {
+      writeFileSync(FILE, 'mine')
+      return SENT
+    }
+    const { code, error } = await run(resumes())
+    expect([code, error().code, error().outcome]).toEqual([1, 'output_failed', 'paid'])
+    expect(error().message).toMatch(/^The node paid\. .* was not written by boltyard\. It will not be overwritten\.$/)
+    expect([error().next, readFileSync(FILE, 'utf8')]).toEqual([
+      `Look up the payment ${HASH} on the node, and ask the seller.`,
+      'mine',
+    ])
   })
 })
 

@@ -158,8 +158,9 @@ async function settle(
   mayPay: () => Promise<void>,
 ): Promise<Paid | undefined> {
   call.spinner.show(`Paying ${sat(offer.amountSat)}`)
+  let paid: Paid | 'lapsed'
   try {
-    const paid = await settleWith(wallet, offer, {
+    paid = await settleWith(wallet, offer, {
       crypto: crypto(),
       isResumed: kept.isResumed,
       signal: call.signal,
@@ -170,15 +171,22 @@ async function settle(
         choose(call, [offer], 'This run paid nothing.')
       },
     })
-    if (paid === 'lapsed') return undefined
-    await kept.complete(offer.header, offer.credentialFor(paid.preimage))
-    return paid
   } catch (error) {
     throw await afterPaying(error instanceof PurchaseError ? explainPurchase(error) : error, call, kept, lock)
   }
+  if (paid === 'lapsed') return undefined
+  try {
+    await kept.complete(offer.header, offer.credentialFor(paid.preimage))
+  } catch (error) {
+    throw notStored(error, kept)
+  }
+  return paid
 }
 
-/** After these failures, it is certain that this run paid nothing. After all others, the outcome is unknown. */
+/**
+ * After these failures, it is certain that this run paid nothing. After all others, it may have paid, or another run that has taken the file
+ * may have.
+ */
 const NOTHING_PAID = new Set(['node_unreachable', 'node_password', 'payment_refused', 'payment_failed', 'too_expensive'])
 
 /** If nothing was paid, the file is not needed. Otherwise the error says how to continue. */
@@ -188,7 +196,7 @@ async function afterPaying(error: unknown, call: Call, kept: SavedPurchase, lock
     await removeUnpaid(kept, lock)
     return error
   }
-  const cause = error instanceof Failure ? error : unexpected(error, kept)
+  const cause = error instanceof Failure ? error : new Failure('network', 'payment_unknown', 'The payment may have been made.')
   return new Failure(cause.exit, cause.code, isInterrupted ? `${cause.message} The payment may have been made.` : cause.message, {
     cause: error,
     next: [
@@ -201,8 +209,18 @@ async function afterPaying(error: unknown, call: Call, kept: SavedPurchase, lock
   })
 }
 
-/** A system error comes from storing the credential, which happens after the node has paid. */
-const unexpected = (error: unknown, { path }: SavedPurchase): Failure =>
-  isSystemError(error)
-    ? new Failure('other', 'output_failed', `The node paid, but ${sanitize(path)} could not be written: ${reasonOf(error)}.`)
-    : new Failure('network', 'payment_unknown', 'The payment may have been made.')
+/** The node paid, but the file does not have the credential. A run that finds the purchase in its file asks the node for it. */
+function notStored(error: unknown, kept: SavedPurchase): Failure {
+  const { paymentHash } = kept.purchase
+  const file = sanitize(kept.path)
+  const message = isSystemError(error)
+    ? `The node paid, but ${file} could not be written: ${reasonOf(error)}.`
+    : `The node paid. ${error instanceof Failure ? error.message : 'The credential could not be stored.'}`
+  return new Failure('other', 'output_failed', message, {
+    cause: error,
+    next: kept.isInFile
+      ? ['When the file can be written, to get what you paid for without paying again:', again(kept)]
+      : `Look up the payment ${paymentHash} on the node, and ask the seller.`,
+    details: { outcome: 'paid', paymentHash, credentialFile: kept.path },
+  })
+}

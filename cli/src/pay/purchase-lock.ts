@@ -43,7 +43,12 @@ function placeOf(path: string): string {
 
 /** Another run may have assumed that this one is dead, for example after a suspension. The file then belongs to that run, and stays. */
 export async function requireHeld(lock: Lock | undefined): Promise<void> {
-  if (!lock || (await lock.isHeld())) return
+  const isHeld = await lock?.isHeld().catch((error: unknown) => {
+    if (!isSystemError(error)) throw error
+    const reason = reasonOf(error)
+    throw new Failure('other', 'system', `The lock of the credential file cannot be read: ${reason}. This run paid nothing.`)
+  })
+  if (!lock || isHeld) return
   throw new Failure('conflict', 'purchase_in_progress', 'Another run uses the same credential file now. This run paid nothing.')
 }
 

@@ -68,7 +68,7 @@ export class SavedPurchase {
   /** If an earlier run got the same invoice and left its file, returns that purchase: it may be paid, and even have its credential. */
   static create(path: string | undefined, purchase: Purchase): SavedPurchase {
     if (path === undefined) {
-      const place = join(stateDirectory(), `${purchase.paymentHash}.json`)
+      const place = join(stateDirectory(' Nothing was paid.'), `${purchase.paymentHash}.json`)
       const left = SavedPurchase.open(place, new URL(purchase.url).origin, false)
       if (!left) return SavedPurchase.#created(place, purchase, false)
       // The earlier run may have paid the invoice in the file, so the file must not be replaced.
@@ -95,6 +95,15 @@ export class SavedPurchase {
   get offer(): { challenge: string; invoice: string; header: CredentialHeader } {
     const { challenge, invoice, header = 'authorization' } = this.purchase
     return { challenge, invoice, header }
+  }
+
+  /** Whether the file has this purchase. Another run may have replaced it, or someone may have removed the file. */
+  get isInFile(): boolean {
+    try {
+      return readDocument(this.path)?.paymentHash === this.purchase.paymentHash
+    } catch {
+      return false
+    }
   }
 
   /**
@@ -138,15 +147,12 @@ class OtherPurchase extends Error {}
 const HEADERS = new Set<unknown>(['authorization', 'payment-authorization', 'payment-signature'] satisfies CredentialHeader[])
 const isHeader = (value: unknown): value is string => typeof value === 'string' && /^[\x20-\x7e]{1,16384}$/.test(value)
 
-function stateDirectory(): string {
+function stateDirectory(outcome = ''): string {
   const directory = statePath('paid')
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
   } catch {
-    throw usage(
-      `The credential cannot be stored in ${directory}. Nothing was paid.`,
-      'Name a file for it with --credential-file.',
-    )
+    throw usage(`The credential cannot be stored in ${directory}.${outcome}`, 'Name a file for it with --credential-file.')
   }
   return directory
 }
