@@ -13,7 +13,10 @@ export function dataDirectory(): string {
 
 export const firstRunFile = (): string => join(dataDirectory(), 'first-run.json')
 
-/** The API key that the service created at its first start. Never sent to another machine, which cannot use it but might leak it. */
+/**
+ * The API key that the service created at its first start. Sent only to a service on this machine: any other would reject it, and might
+ * log or leak it.
+ */
 export function firstRunKey(baseUrl: string): string | undefined {
   if (!URL.canParse(baseUrl) || !['127.0.0.1', 'localhost', '[::1]'].includes(new URL(baseUrl).hostname)) return undefined
   try {

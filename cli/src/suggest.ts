@@ -16,7 +16,10 @@ export function distance(a: string, b: string): number {
   return at(a.length, b.length)
 }
 
-/** The closest candidate, if at most one in three letters differs or the word is a prefix of it. */
+/**
+ * The closest candidate, within one edit per three of its letters; one edit is always allowed. A prefix of at least two letters is closer
+ * than any edit.
+ */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   let best: { candidate: string; off: number } | undefined
   for (const candidate of known) {

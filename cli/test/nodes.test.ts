@@ -290,7 +290,9 @@ onTerminal('nodes', () => {
     expect((await ada.sees(['nodes', 'stop', id])).plain).toMatch(/status +stopped\n/)
     expect((await ada.sees(['nodes', 'start', id])).plain).toMatch(/status +ready\n/)
     expect((await ada.sees(['nodes', 'restart', id])).plain).toMatch(/status +ready\n/)
-    expect((await ada.sees(['nodes', 'updates', id])).plain).toMatch(/^running +0\.8\.\d.*\nlatest +0\.8\.1 \(up to date\)\n$/)
+    expect((await ada.sees(['nodes', 'updates', id])).plain).toMatch(
+      /^running +0\.8\.\d.*\nlatest +0\.8\.1 \(no update available\)\n$/,
+    )
     expect((await ada.sees(['nodes', 'update', id])).code).toBe(8)
     expect((await ada.sees(['nodes', 'wait', id])).plain).toMatch(/status +ready\n/)
   })

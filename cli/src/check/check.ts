@@ -54,12 +54,12 @@ export async function check(call: Call): Promise<void> {
   const report = { url: url.href, documents: discovery.documents, checked, findings, purchases: purchases?.list ?? [] }
   call.print(documentOf(report), () => forPeople(report, call.paint))
   if (findings.list.length > 0) throw found(findings)
-  if (findings.cutShortBy)
-    throw new Failure(
-      findings.cutShortBy === 'limit' ? 'rateLimited' : 'network',
-      'incomplete',
-      'Not everything could be checked.',
-    )
+  if (findings.cutShortBy === 'limit')
+    throw new Failure('rateLimited', 'incomplete', 'The check is incomplete: the server returned HTTP 429.', {
+      next: 'Try again later.',
+    })
+  if (findings.cutShortBy === 'time')
+    throw new Failure('network', 'incomplete', 'The check is incomplete: it took longer than 5 minutes.')
 }
 
 /** Follows redirects on the same server only, because all later requests are sent to the final address. */
@@ -69,7 +69,9 @@ async function firstVisit(given: URL, visits: Visits): Promise<{ url: URL; answe
     const answer = await visits.send({ method: 'GET', url }).catch((error) => {
       if (error instanceof NoAnswer)
         throw new Failure('network', 'connection_failed', `${url.host} did not respond. ${error.message}.`, { cause: error })
-      throw error instanceof RateLimited ? new Failure('rateLimited', 'rate_limited', `${url.host} returned HTTP 429.`) : error
+      throw error instanceof RateLimited
+        ? new Failure('rateLimited', 'rate_limited', `${url.host} returned HTTP 429.`, { next: 'Try again later.' })
+        : error
     })
     const location = answer.header('location')
     if (answer.status < 300 || answer.status > 399 || location === '') return { url, answer }

@@ -57,7 +57,7 @@ export async function updates(call: Call): Promise<void> {
     sheet(
       [
         ['running', sanitize(found.currentVersion)],
-        ['latest', `${sanitize(found.latestVersion)}${found.updateAvailable ? '' : ' (up to date)'}`],
+        ['latest', `${sanitize(found.latestVersion)}${found.updateAvailable ? '' : ' (no update available)'}`],
         ...(found.lastUpdateError === null ? [] : [['last update', sanitize(found.lastUpdateError)] as [string, string]]),
       ],
       call.paint,

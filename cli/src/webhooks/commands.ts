@@ -60,7 +60,7 @@ export const WEBHOOK_COMMANDS: RunnableCommand[] = [
     examples: [
       { line: 'boltyard webhooks update hook_06c2y8… --url https://shop.example/new', does: 'send events elsewhere' },
       { line: 'boltyard webhooks update hook_06c2y8… --types payment.settled,node.failed', does: 'send only these types' },
-      { line: 'boltyard webhooks update hook_06c2y8… --enable', does: 'after your receiver has been repaired' },
+      { line: 'boltyard webhooks update hook_06c2y8… --enable', does: 'enable it again after you have fixed the receiver' },
     ],
     positionals: [WEBHOOK],
     options: {

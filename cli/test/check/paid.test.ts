@@ -28,7 +28,7 @@ type Clerk = (credential: string, path: string) => Promise<Delivery | 'refuse'>
 
 const PRIVATE = { 'cache-control': 'private' }
 
-/** Redeems, and compares what was paid for. */
+/** Redeems the credential only for this path and at least its price. */
 const honest: Clerk = async (credential, path) => {
   const expected = { nodeId: till.node.id, resource: path, minAmountSat: PRICES[path] }
   const answer = await untilKnown(() => redeem(seller, paymentIdOf(credential) ?? 'pay_none', credential, { expect: expected }))

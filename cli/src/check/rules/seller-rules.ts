@@ -20,7 +20,7 @@ export const SELLER_RULES = {
   'discovery-price': {
     severity: 'error',
     expected: 'the price of the live 402',
-    fix: 'Generate discovery and prices from one list. For a price that varies, advertise amount null or the model dynamic.',
+    fix: 'Generate discovery and prices from one list. If a price varies, set its amount to null in openapi.json and its model to dynamic in l402.json.',
   },
   'discovery-contradiction': {
     severity: 'warning',
