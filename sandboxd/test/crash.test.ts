@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CRASHING_SANDBOXD, SANDBOXD } from '../../testing/bundles.ts'
 import { eventually, TestHub, TestNode } from './harness.ts'
 
 const FUNDED_SAT = 10_000
+const LARGEST_BALANCE_SAT = 9_007_199_254_740
 const program = CRASHING_SANDBOXD
 
 async function network() {
@@ -82,6 +84,28 @@ describe('kill -9 between any two durable steps: the payment is made exactly onc
     await eventually(async () => (await hub.get('/wallet')).json().pending === 0, 'the grant to finish')
     expect((await payee.state()).balanceMsat).toBe(700_000)
     expect((await hub.get('/wallet')).json().grantedMsat).toBe((FUNDED_SAT + 700) * 1000)
+  })
+
+  test('funding that the node refuses ends when both die after the refusal, and its money never arrives', async () => {
+    const { hub, payer, payee } = await network()
+    await payee.fund(LARGEST_BALANCE_SAT)
+    await payee.daemon.kill()
+    // The first refusal does not kill the node: only that of a repeat is recorded.
+    await payee.start({ CRASH_AT: 'recipient: refused is durable' })
+    await dieAt(hub, 'hub: grant is known', () => hub.post(`/nodes/${payee.nodeId}/fund`, { amountSat: 700 }))
+    expect((await payee.daemon.exited).signal).toBe('SIGKILL')
+    await payee.start()
+    await eventually(async () => (await hub.get('/wallet')).json().pending === 0, 'the grant to end')
+    expect((await hub.get('/wallet')).json().grantedMsat).toBe(FUNDED_SAT * 1000)
+
+    // Now there would be room for the money, but the refusal was final.
+    await payee.pay((await payer.invoice({ amountSat: 5000 })).serialized)
+    const { balanceMsat } = await payee.state()
+    const fundId = [...readFileSync(join(hub.dataDir, 'hub.db'), 'utf8').matchAll(/"fundId":"([^"]+)"/g)].at(-1)?.[1]
+    expect((await payee.control('fund', { fundId, amountSat: 700 })).status).toBe(409)
+    await payee.restart()
+    expect((await payee.control('fund', { fundId, amountSat: 700, again: true })).json()).toHaveProperty('refused')
+    expect((await payee.state()).balanceMsat).toBe(balanceMsat)
   })
 })
 

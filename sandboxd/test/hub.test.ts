@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -99,31 +100,66 @@ describe('the hub’s wallet and faucet', () => {
   })
 
   test('funding that a node does not confirm is a 502 at once; the hub keeps trying and grants it once', async () => {
-    let balanceSat: number | undefined
-    const fundIds = new Set<string>()
-    const silent = createServer((request, response) => {
-      request.setEncoding('utf8').on('data', (text: string) => fundIds.add(JSON.parse(text).fundId))
-      request.on('end', () =>
-        balanceSat === undefined ? request.socket.destroy() : response.end(JSON.stringify({ balanceSat })),
-      )
-    }).listen(0, '127.0.0.1')
-    await once(silent, 'listening')
-    const { port } = silent.address() as AddressInfo
-    const nodeId = `02${'5'.repeat(64)}`
-    await hub.post('/register', { nodeId, controlPort: port, controlToken: 'x' }, hub.nodeToken)
+    const node = await oddNode()
     const { grantedMsat } = (await hub.get('/wallet')).json()
 
-    const answer = await hub.post(`/nodes/${nodeId}/fund`, { amountSat: 5 })
+    const answer = await hub.post(`/nodes/${node.nodeId}/fund`, { amountSat: 5 })
     expect([answer.status, answer.json().error]).toEqual([502, 'the node did not confirm the grant; the hub keeps trying'])
     expect((await hub.get('/wallet')).json()).toMatchObject({ grantedMsat, pending: 1 })
-    balanceSat = 5
+    node.answer = { status: 200, body: { balanceSat: 5 } }
     await eventually(async () => (await hub.get('/wallet')).json().pending === 0, 'the grant to be confirmed')
     expect((await hub.get('/wallet')).json().grantedMsat).toBe(grantedMsat + 5_000)
-    expect(fundIds.size).toBe(1)
-    silent.close()
-    silent.closeAllConnections()
+    expect(new Set(node.asked.map(({ fundId }) => fundId)).size).toBe(1)
+    node.close()
+  })
+
+  test('unconfirmed funding ends only when the node says that it refuses it for good; until then, the hub keeps trying', async () => {
+    const node = await oddNode()
+    const { grantedMsat } = (await hub.get('/wallet')).json()
+    expect((await hub.post(`/nodes/${node.nodeId}/fund`, { amountSat: 5 })).status).toBe(502)
+    // As from a node of an older version, which does not record the refusal.
+    node.answer = { status: 409, body: { error: 'too much' } }
+    const enough = node.asked.length + 3
+    await eventually(() => node.asked.length >= enough, 'more attempts')
+    expect((await hub.get('/wallet')).json()).toMatchObject({ grantedMsat, pending: 1 })
+
+    node.answer = { status: 200, body: { refused: 'too much' } }
+    await eventually(async () => (await hub.get('/wallet')).json().pending === 0, 'the grant to end')
+    expect(node.asked.map(({ again }) => again)).toEqual(node.asked.map((_, place) => place > 0))
+    await hub.restart()
+    expect((await hub.get('/wallet')).json()).toMatchObject({ grantedMsat, pending: 0 })
+    node.close()
   })
 })
+
+/** Registers a node that closes each connection without a response until it has an answer. */
+async function oddNode() {
+  const asked: { fundId: string; again: boolean }[] = []
+  const server = createServer((request, response) => {
+    let text = ''
+    request.setEncoding('utf8').on('data', (part: string) => {
+      text += part
+    })
+    request.on('end', () => {
+      asked.push(JSON.parse(text))
+      if (!node.answer) return void request.socket.destroy()
+      response.writeHead(node.answer.status).end(JSON.stringify(node.answer.body))
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const node = {
+    nodeId: `02${randomBytes(32).toString('hex')}`,
+    asked,
+    answer: undefined as { status: number; body: object } | undefined,
+    close: () => {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+  const { port: controlPort } = server.address() as AddressInfo
+  await hub.post('/register', { nodeId: node.nodeId, controlPort, controlToken: 'x' }, hub.nodeToken)
+  return node
+}
 
 describe('the hub’s two tokens', () => {
   test('a node’s token can join and relay, and nothing else', async () => {

@@ -117,9 +117,11 @@ export class Hub {
       if (!node) return 'unreachable'
       try {
         const { fundId, amountSat } = grant
-        const { status, body } = await this.#client.post(node, '/fund', { fundId, amountSat }, CONTROL_TIMEOUT_MS)
+        const { status, body } = await this.#client.post(node, '/fund', { fundId, amountSat, again }, CONTROL_TIMEOUT_MS)
+        // The node has recorded this refusal, so an earlier copy that is still on its way will be refused too.
+        if (status === 200 && body.refused !== undefined) return { final: { status: 409, error: String(body.refused) } }
         if (status === 200) return { final: { balanceSat: Number(body.balanceSat) } }
-        // An earlier copy may still arrive and be accepted, so a refusal is final only on the first attempt.
+        // Any other refusal is final only on the first attempt, because an earlier copy may still be accepted.
         return again || status >= 500 ? 'unknown' : { final: { status, error: String(body.error) } }
       } catch (error) {
         if (error instanceof CallFailed) return error.mayHaveArrived ? 'unknown' : 'unreachable'

@@ -55,9 +55,13 @@ export function controlServer(node: LightningNode, token: string, onPeerChange: 
       }),
       route('POST', 'fund', async ({ body }) => {
         const fundId = body.fundId === undefined ? randomUUID() : stringOf(body, 'fundId')
-        const funded = await node.fund(fundId, integerOf(body, 'amountSat', 1, MAX_FUND_SAT) * 1000)
-        if (!funded) throw new RequestFault(409, 'the balance would be larger than a node can hold')
-        return { balanceSat: Math.floor(node.ledger.balanceMsat / 1000) }
+        const again = body.again === true
+        const funded = await node.fund(fundId, integerOf(body, 'amountSat', 1, MAX_FUND_SAT) * 1000, again)
+        if (funded) return { balanceSat: Math.floor(node.ledger.balanceMsat / 1000) }
+        const refused = 'the balance would be larger than a node can hold'
+        // Not a 409: older nodes respond with that to a repeat that they may still accept.
+        if (again) return { refused }
+        throw new RequestFault(409, refused)
       }),
       route('POST', 'clock', async ({ body }) => {
         const advanceSeconds = integerOf(body, 'advanceSeconds', 0, TEN_YEARS_SECONDS)

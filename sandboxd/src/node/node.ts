@@ -300,11 +300,20 @@ export class LightningNode {
     return { usedMsat: balanceMsat + pendingMsat + this.#arrivingMsat, capacitySat, feeCreditMsat }
   }
 
-  /** Adds money from the faucet. The same fundId counts only once. Returns false if the balance would be too large. */
-  fund(fundId: string, amountMsat: number): Promise<boolean> {
+  /**
+   * Adds money from the faucet. The same fundId counts only once. Returns false if the balance would be too large. If `again` is true, that is
+   * for good: an earlier copy of the same grant may still arrive, and must be refused too.
+   */
+  fund(fundId: string, amountMsat: number, again: boolean): Promise<boolean> {
     return this.#mutex.take(`fund ${fundId}`, async () => {
       if (this.ledger.funded.has(fundId)) return true
-      if (this.#channelUse().usedMsat + amountMsat > MAX_AMOUNT_MSAT) return false
+      if (this.ledger.refused.has(fundId)) return false
+      if (this.#channelUse().usedMsat + amountMsat > MAX_AMOUNT_MSAT) {
+        if (!again) return false
+        await this.#deps.journal.append({ t: 'refused', paymentId: fundId })
+        crashpoint('recipient: refused is durable')
+        return false
+      }
       const admission = admit(amountMsat, this.#channelUse(), false, this.#deps.policy)
       const capacitySat = (admission.admitted && admission.capacitySat) || Math.ceil(amountMsat / 1000)
       this.#arrivingMsat += amountMsat
