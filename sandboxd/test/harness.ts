@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateMnemonic } from '@scure/bip39'
@@ -22,6 +22,7 @@ const agent = new Agent({ keepAlive: false })
 
 afterAll(async () => {
   await Promise.all([...daemons].map((daemon) => daemon.kill()))
+  for (const claim of claims) claim.close()
   for (const directory of directories) rmSync(directory, { recursive: true, force: true })
 })
 
@@ -36,19 +37,30 @@ export function temporaryDirectory(): string {
  * and restarted must find its port free. Each test worker has one thousand ports.
  */
 let nextPort = 10_000 + (Number(process.env.VITEST_POOL_ID ?? 0) % 9) * 1_000 + (process.pid % 500)
+/** Abstract sockets, which end with this process. Another suite on this machine must not take a port while its daemon is down. */
+const claims: Server[] = []
+
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = nextPort++
-    const probe = createServer()
-    const free = await new Promise<boolean>((resolve) => {
-      probe.once('error', () => resolve(false))
-      probe.listen(port, '127.0.0.1', () => resolve(true))
-    })
-    if (!free) continue
+    const claim = await listenOn(`\0boltyard-test-port-${port}`)
+    if (!claim) continue
+    claims.push(claim.unref())
+    const probe = await listenOn(port)
+    if (!probe) continue
     probe.close()
     await once(probe, 'close')
     return port
   }
+}
+
+function listenOn(place: number | string): Promise<Server | undefined> {
+  const server = createServer()
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(undefined))
+    const options = typeof place === 'number' ? { port: place, host: '127.0.0.1' } : { path: place }
+    server.listen(options, () => resolve(server))
+  })
 }
 
 export type Answer = { status: number; headers: IncomingHttpHeaders; text: string; json: () => any }
