@@ -65,7 +65,7 @@ export type NodeUpdates = {
   currentVersion: string
   /** The latest version in the catalog. */
   latestVersion: string
-  /** Whether the latest version is newer than the current one. */
+  /** Whether the latest version is newer than the current one, and this installation can update nodes. */
   updateAvailable: boolean
   /** Why the last update failed; null if it did not. */
   lastUpdateError: string | null

@@ -1,6 +1,8 @@
+import fastify from 'fastify'
 import { expect, test, vi } from 'vitest'
 import { Boltyard } from '../src/boltyard.ts'
 import { addressGroup } from '../src/paywall/adapters/client-address.ts'
+import { paywall as nestPaywall } from '../src/paywall/adapters/nest.ts'
 import { OTHER_TERMS, refusalOf } from '../src/paywall/answers.ts'
 import { Confirmations } from '../src/paywall/gate/confirmations.ts'
 import { OpenVisits } from '../src/paywall/gate/open-visits.ts'
@@ -110,9 +112,9 @@ test('selling 5: invalid options are errors', () => {
     [{ nodeId: '' }, /nodeId/],
     [{ amountSat: 0 }, /amountSat/],
     [{ amountSat: '10' }, /amountSat/],
-    [{ protocol: 'lsat' }, /protocol/],
-    [{ protocols: ['mpp', 'lsat'] }, /protocols/],
-    [{ protocols: [] }, /protocols/],
+    [{ protocol: 'lsat' }, /`protocol` must be 'mpp', 'l402', 'x402' or 'both'/],
+    [{ protocols: ['mpp', 'lsat'] }, /`protocols` must contain .* nothing else/],
+    [{ protocols: [] }, /`protocols` must contain at least one of/],
     [{ protocols: ['mpp'], protocol: 'mpp' }, /not both/],
     [{ publicUrl: 'shop.example' }, /publicUrl/],
     [{ bindHeaders: ['a b'] }, /bindHeaders/],
@@ -141,4 +143,17 @@ test('confirmations are retried only while the process runs, and the warning say
   await confirmations.flush()
   vi.restoreAllMocks()
   expect(lines).toEqual([expect.stringContaining('The confirmation will be retried while this process runs.')])
+})
+
+test('NestJS: on Fastify, a request fails with an error that says what is supported', async () => {
+  const client = new Boltyard({ apiKey: 'byk_x', baseUrl: `${NOWHERE}/v1`, maxRetries: 0 })
+  const guard = nestPaywall({ client, nodeId: 'node_a', amountSat: 1 })
+  const app = fastify()
+  app.addHook('onRequest', async (request, reply) => {
+    await guard.canActivate({ switchToHttp: () => ({ getRequest: () => request, getResponse: () => reply }) })
+  })
+  app.get('/joke', async () => 'for free')
+  const answer = await app.inject('/joke')
+  expect([answer.statusCode, answer.json().message]).toEqual([500, expect.stringContaining('supports NestJS on Express only')])
+  await app.close()
 })

@@ -6,7 +6,7 @@ import type { PurchaseStore } from './store/store.ts'
 
 const PREFIX = 'purchase.'
 const DAY_MS = 86_400_000
-/** How long a purchase is kept after its delivery. */
+/** A purchase is kept at least this long after its delivery; `finished` keeps some longer, or forever. */
 const KEPT_MS = 30 * DAY_MS
 /** Few, because each call waits until it has checked this many purchases. */
 const PRUNED_PER_CALL = 10

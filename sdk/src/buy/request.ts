@@ -118,7 +118,7 @@ export class RepeatableRequest {
     }
   }
 
-  /** Drops the headers if they were meant for another server. */
+  /** If the target has another origin, the caller's headers are dropped, because they may contain secrets for the first server. */
   moveTo(target: URL): this {
     if (target.origin !== this.#url.origin) {
       this.#headers = new Headers(DEFAULTS)

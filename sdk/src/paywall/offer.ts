@@ -19,7 +19,11 @@ export function protocolsOf({
   const offered = IN_ORDER.filter((one) => wished.includes(one))
   // A misspelled protocol must not silently lead to fewer offers.
   if (offered.length === 0 || wished.some((one) => !IN_ORDER.includes(one as Protocol)))
-    throw new TypeError("`protocols` must be a list of 'mpp', 'l402' and 'x402'.")
+    throw new TypeError(
+      protocol === undefined
+        ? "`protocols` must contain at least one of 'mpp', 'l402' and 'x402', and nothing else."
+        : "`protocol` must be 'mpp', 'l402', 'x402' or 'both'.",
+    )
   return offered
 }
 

@@ -10,7 +10,7 @@ import { Backend, openProxy, Raw } from './harness.ts'
 
 /** Nothing remains of a connection or a response that has ended. */
 
-/** The first requests of a connection that has sent this text. */
+/** Sends this text on a new connection, and returns its first `count` requests and responses as the server sees them. */
 async function serverSide(text: string, count = 1): Promise<[IncomingMessage, ServerResponse][]> {
   const got: [IncomingMessage, ServerResponse][] = []
   const all = new Promise<void>((resolve) => {

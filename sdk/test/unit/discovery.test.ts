@@ -316,7 +316,7 @@ test.each<[string, object, RegExp]>([
   ['a route without a path', { routes: { GET: { amountSat: 1 } } }, /"GET" must be a method and a path/],
   ['a route in lowercase', { routes: { 'get /joke': { amountSat: 1 } } }, /"get \/joke" must be a method and a path/],
   ['a price of 0', { routes: { 'GET /joke': { amountSat: 0 } } }, /`amountSat` must be a whole number/],
-  ['a misspelled protocol', { routes: { 'GET /joke': { amountSat: 1, protocol: 'lsat' } } }, /`protocols` must be a list/],
+  ['a misspelled protocol', { routes: { 'GET /joke': { amountSat: 1, protocol: 'lsat' } } }, /`protocol` must be 'mpp'/],
   [
     'something that is not a paywall',
     { routes: { 'GET /joke': { ready: async () => undefined } } },

@@ -50,7 +50,7 @@ export function paywall<R = FastifyRequest>(
 }
 
 /** False if a response was sent, or the customer has disconnected. */
-export async function mayPass<R>(gate: LazyGate<R>, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
+async function mayPass<R>(gate: LazyGate<R>, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
   const { method, headers, routeOptions, url, ip } = request
   const route = routeOptions.url ?? url
   const bind = (options: BindOptions): Promise<Bound> => bindRequest(httpRequestOf(request), options)

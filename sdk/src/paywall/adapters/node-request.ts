@@ -65,7 +65,7 @@ export async function bodyOf(request: NodeRequest, limits: BodyLimits): Promise<
   if (!hasBody(request)) return new Uint8Array()
   if (Number(headers['content-length'] ?? 0) > maxBytes) return 'too_large'
   if (request.readableEnded || request.readableDidRead) return 'consumed'
-  // A listener would make an empty stream emit `end`, and the handler would wait for it forever.
+  // A listener would make an empty stream emit `end` now, and a handler that listens later would wait for it forever.
   if (isComplete(request) && !request.readableLength) return new Uint8Array()
   touched.add(request)
   // The memory is free once the handler has read the body, or the connection is closed.
