@@ -256,13 +256,22 @@ export class Nodes {
     const node = await ownNode(this.#deps.sql, call, id)
     const from: Status[] = ['ready', 'failed', 'stopped']
     requireState(node, 'update', from)
-    const { whyNoUpdates } = this.#deps
+    const { whyNoUpdates, versions } = this.#deps
     if (whyNoUpdates !== undefined) throw new Problem('no_update_available', whyNoUpdates)
-    const version = wanted ?? this.#deps.versions.at(-1) ?? ''
+    const latest = versions.at(-1) ?? ''
+    const version = wanted ?? latest
+    const isInCatalog = versions.includes(version)
     const { version: lastRun } = node.history
     const isOld = lastRun !== null && this.#isNewer(lastRun, version)
-    if (isOld || !this.#deps.versions.includes(version) || !this.#isNewer(version, node.version ?? node.desiredVersion))
-      throw new Problem('no_update_available', 'There is no newer version available for this node.')
+    if (isOld || !isInCatalog || !this.#isNewer(version, node.version ?? node.desiredVersion)) {
+      const why = isInCatalog ? 'is not newer than the node’s version' : 'is not in the catalog'
+      throw new Problem(
+        'no_update_available',
+        wanted === undefined
+          ? 'There is no newer version available for this node.'
+          : `The requested version ${why}. The latest version is ${latest}.`,
+      )
+    }
     const state = node.status === 'stopped' ? 'as it is' : 'running'
     const row = await this.#operations.begin(call, id, {
       kind: 'update',

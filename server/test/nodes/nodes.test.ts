@@ -226,8 +226,16 @@ describe('C23 C24 C29: reading', () => {
     // 0.8.0-sandbox and 0.8.0: the part after the dash does not count.
     expect(updates).toEqual({ currentVersion: version, latestVersion: '0.8.0', updateAvailable: false, lastUpdateError: null })
     const before = await owner.get(shared.node.id)
-    for (const options of [{}, { json: { version: '0.8.0' } }, { json: { version: '9.9.9' } }])
-      expect(await owner.refusal('POST', `/nodes/${shared.node.id}/update`, options)).toEqual([400, 'no_update_available'])
+    const refusals: [object, string][] = [
+      [{}, 'There is no newer version available for this node.'],
+      [{ version: '0.8.0' }, 'The requested version is not newer than the node’s version. The latest version is 0.8.0.'],
+      [{ version: '9.9.9' }, 'The requested version is not in the catalog. The latest version is 0.8.0.'],
+    ]
+    for (const [json, message] of refusals) {
+      const refused = await owner.send('POST', `/nodes/${shared.node.id}/update`, { json })
+      expect(refused.status).toBe(400)
+      expect(refused.json().error).toMatchObject({ code: 'no_update_available', message })
+    }
     expect(await owner.get(shared.node.id)).toEqual(before)
   })
 

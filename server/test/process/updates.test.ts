@@ -329,7 +329,7 @@ test('without a peer the outcome is unknown: the new version is neither killed n
     await eventually(looks, 'the new version to wait for its peer')
     await sql`UPDATE nodes SET operation_deadline = now() - interval '3 seconds' WHERE id = ${id}`
     const overdueAt = await looks()
-    // Three checks, because the first may have begun before the deadline passed.
+    // The epoch rises when a check begins, so three begun checks mean that two complete ones ran after the deadline.
     await eventually(async () => (await looks()) >= overdueAt + 3, 'looks after the deadline')
     await sql.end()
     expect(yard.daemon(id)).toEqual(waiting)
