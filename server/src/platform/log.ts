@@ -23,14 +23,16 @@ const serializers = {
 }
 
 /** Where log lines go. Never stdout: programs wait there for the line that says that the service is ready. */
-export type Output = NodeJS.WritableStream & { isTTY?: boolean }
+export type Output = NodeJS.WritableStream & { isTTY?: boolean; fd?: number }
 
 /** JSON for programs, readable text on a terminal. */
 export async function createLogger(level: string, output: Output = process.stderr): Promise<PinoLogger> {
   if (!output.isTTY) return pino({ level, serializers }, output)
   const { default: pretty } = await import('pino-pretty')
+  // A terminal is written to by its number, so that the last line before an exit is not lost.
+  const destination = output.fd ?? output
   return pino(
     { level, serializers },
-    pretty({ destination: 2, sync: true, ignore: 'pid,hostname,reqId', translateTime: 'SYS:HH:MM:ss' }),
+    pretty({ destination, sync: true, ignore: 'pid,hostname,reqId', translateTime: 'SYS:HH:MM:ss' }),
   )
 }
