@@ -197,4 +197,8 @@ declare module '@tanstack/react-router' {
   interface Register {
     router: typeof router
   }
+  interface HistoryState {
+    /** The list from which a payment was opened. */
+    paymentList?: PaymentPlace
+  }
 }

@@ -125,8 +125,8 @@ describe('palette: what it lists', () => {
     expect(groupsFor('shop', { ...KNOWN, ...many }).flatMap(({ commands }) => commands.slice(6))).toMatchObject([
       { label: '2 more API keys…', act: { path: '/developers' } },
       { label: '2 more webhooks…', act: { path: '/developers/webhooks' } },
-      { label: '2 more revoked API keys…', act: { path: '/activity' } },
-      { label: '2 more deleted nodes…', act: { path: '/activity' } },
+      { label: '2 more revoked API keys…', act: { path: '/activity?kind=keys' } },
+      { label: '2 more deleted nodes…', act: { path: '/activity?kind=nodes' } },
     ])
   })
 

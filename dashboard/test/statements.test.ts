@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
+import { gotNothingAt } from '../../contract/src/outcome.ts'
 import type { Activity, GatewayPayment, NodePayment } from '../src/api/types.ts'
 import { nodeTabs } from '../src/tabs.ts'
 import { satsOfMsat } from '../src/text/format.ts'
-import { gotNothingAt, msatToSend, newestCount, nodePaymentWord, undelivered } from '../src/text/payments.ts'
+import { msatToSend, newestCount, nodePaymentWord, undelivered } from '../src/text/payments.ts'
 import { creditLasts } from '../src/text/runway.ts'
 import { actorOf, sentenceOf } from '../src/text/sentences.ts'
 import { isUpdating, softwareSentence, waitsForStart } from '../src/text/updates.ts'
@@ -63,6 +64,13 @@ test('dashboard: what is said about a node without a version leaves no gap where
   const said = (updateAvailable: boolean) => softwareSentence(node, { ...updates, currentVersion: '', updateAvailable })
   expect(said(true)).toBe('The node has not started yet. Version 0.9.0 is available. Your data is backed up before the update.')
   expect(said(false)).toBe('The node has not started yet.')
+})
+
+test('C24: only the latest version is called that: some installations cannot update nodes', () => {
+  const node = { status: 'ready', operation: null, updateStatus: null } as const
+  const said = (currentVersion: string) => softwareSentence(node, { ...updates, currentVersion, updateAvailable: false })
+  expect(said('0.9.0-sandbox')).toBe('Version 0.9.0-sandbox, the latest version.')
+  expect(said('0.8.0')).toBe('Version 0.8.0. No update is available.')
 })
 
 const payment = { status: 'paid', heldUntil: null, releases: 0 } as GatewayPayment

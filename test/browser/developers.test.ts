@@ -81,6 +81,15 @@ inBrowser('the page of API keys and the log of requests', () => {
     await page.getByLabel('Key', { exact: true }).selectOption(store.id)
     await expect.poll(() => rows.count()).toBe(4)
     await expect.poll(() => page.url()).toContain(store.id)
+    const requestId = page.getByLabel('Request id')
+    await requestId.fill('req 12/3 ü')
+    await requestId.press('Enter')
+    await page.getByText('A request id has 1 to 64 letters').waitFor()
+    expect([await rows.count(), page.url()]).toEqual([4, expect.not.stringContaining('requestId')])
+    await requestId.fill(' my-request ')
+    await requestId.press('Enter')
+    await expect.poll(() => page.url()).toContain('requestId=my-request')
+    expect(await page.getByText('A request id has 1 to 64 letters').count()).toBe(0)
   })
 
   test('dashboard: a search that only a revoked key matches says what became of it, and not that no key matches', async () => {

@@ -44,6 +44,14 @@ const SIDEWAYS = `[...document.querySelectorAll('main .list')].filter((list) => 
   .concat([...document.querySelectorAll('main [role=tablist]')].filter((list) => list.clientHeight > 60)
   .map((list) => 'tabs in several rows: ' + list.clientHeight + ' px'))`
 
+/** What is wider than its card. */
+const PAST_MARGIN = `[...document.querySelectorAll('main .card > *')].filter((part) => part.scrollWidth > part.clientWidth + 1)
+  .map((part) => 'past the margin: ' + part.className + ' ' + part.scrollWidth + ' > ' + part.clientWidth)`
+
+/** As if it had been chosen in another tab. */
+const showIn = (unit: 'sat' | 'btc'): string =>
+  `localStorage.setItem('boltyard-unit', '${unit}'); dispatchEvent(new StorageEvent('storage', { key: 'boltyard-unit' }))`
+
 /** Makes the times in lists old. Otherwise, the width of a page would depend on how fast the test is. */
 const AGED = `for (const time of document.querySelectorAll('main .list time')) time.textContent = '59 minutes ago'`
 
@@ -102,6 +110,14 @@ inBrowser('how the dashboard looks and loads', () => {
       if (scrolled > width) findings.narrow.push(`/${path} ${width}: ${scrolled} px`)
       for (const script of [CLIPPED, SIDEWAYS])
         findings.narrow.push(...(await page.evaluate<string[]>(script)).map((what) => `/${path} ${width}: ${what}`))
+    }
+    if (path === 'credit') {
+      await page.setViewportSize(NARROW)
+      await page.evaluate(showIn('btc'))
+      await page.getByTestId('usage-total').getByText('BTC').waitFor()
+      for (const script of [SIDEWAYS, PAST_MARGIN])
+        findings.narrow.push(...(await page.evaluate<string[]>(script)).map((what) => `/${path} in BTC: ${what}`))
+      await page.evaluate(showIn('sat'))
     }
     for (const width of [768, 820, 900, 910, 1024, 1199]) {
       await page.setViewportSize({ width, height: 1024 })

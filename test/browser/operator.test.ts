@@ -44,6 +44,28 @@ inBrowser('the operator’s pages', () => {
     }
   })
 
+  test('dashboard: at 360 px, the text of each row in the operator’s lists has the whole line', async () => {
+    const ann = await signUp(server)
+    await ann.createReady({ name: 'shop' })
+    const page = await enterAsOperator()
+    await page.setViewportSize({ width: 360, height: 740 })
+    const lists = {
+      accounts: 'Accounts',
+      [`accounts/${ann.accountId}`]: 'Activity',
+      nodes: 'Nodes',
+      background: 'Background work',
+    }
+    for (const [place, name] of Object.entries(lists)) {
+      await page.goto(`${server.url}/dashboard/operator/${place}`)
+      const rows = page.getByRole('list', { name, exact: true }).getByRole('listitem')
+      await rows.first().waitFor()
+      const narrow = await rows.evaluateAll((all: any[]) =>
+        all.filter((row) => row.querySelector('.row-main').clientWidth < row.clientWidth - 40).map((row) => row.textContent),
+      )
+      expect([place, narrow]).toEqual([place, []])
+    }
+  })
+
   test('C86: sign in, give someone access again, give credit once, restore a node, and sign out', async () => {
     const ann = await signUp(server)
     await signUp(server)
@@ -54,12 +76,15 @@ inBrowser('the operator’s pages', () => {
     page.on('request', (request) => asked.push(new URL(request.url()).pathname))
     await page.goto(`${server.url}/dashboard/operator`)
     const token = page.getByRole('textbox', { name: 'Operator token' })
+    const banners = ['Sandbox: no real money', 'Operator area: all customers']
+    await expect.poll(() => page.locator('aside').allInnerTexts()).toEqual(banners)
     await token.fill('y'.repeat(40))
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('This is not the operator token.').waitFor()
     await token.fill(server.operatorToken)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await heading(page, 'Accounts').waitFor()
+    expect((await page.locator('aside').allInnerTexts()).slice(0, 2)).toEqual(banners)
 
     await page.getByRole('searchbox', { name: 'Find a person or an account' }).fill(ann.email)
     const rows = page.getByRole('list', { name: 'Accounts' }).getByRole('listitem')

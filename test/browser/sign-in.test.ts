@@ -91,6 +91,7 @@ inBrowser('signing in to the dashboard', () => {
     // Directly on the machine, not through a proxy.
     const page = await (await newContext({ extraHTTPHeaders: {} })).newPage()
     await page.goto(`${server.url}/dashboard/sign-in`)
+    expect(await page.getByRole('link', { name: 'Sign in as the operator' }).getAttribute('href')).toBe('/dashboard/operator')
     await page.getByLabel('Email').fill(email)
     await page.getByText('Forgot your password?').click()
     const command = await page.getByRole('region', { name: 'Create a sign-in link' }).locator('code').textContent()
@@ -104,6 +105,7 @@ inBrowser('signing in to the dashboard', () => {
     const elsewhere = await (await newContext()).newPage()
     await elsewhere.goto(`${server.url}/dashboard/sign-in`)
     await elsewhere.getByText('Ask the operator for a sign-in link.').waitFor()
+    expect(await elsewhere.getByRole('link', { name: 'Sign in as the operator' }).count()).toBe(0)
   })
 
   test('dashboard: a sign-in link leads to a new password, which can be declined', async () => {

@@ -1,6 +1,7 @@
 import { TextInput } from '@mantine/core'
 import type { ActivitySubjects } from '../api/activity.ts'
 import type { DatePeriod } from '../text/days.ts'
+import { periodError } from '../text/filter-errors.ts'
 import { distinctNames } from '../text/node-names.ts'
 
 export type Choice = { value: string; label: string }
@@ -28,6 +29,7 @@ export function DateFields({ period, onChange }: { period: DatePeriod; onChange:
       type="date"
       label={label}
       value={period[name] ?? ''}
+      error={name === 'to' && periodError(period)}
       onChange={({ currentTarget: { value } }) => onChange({ [name]: value || undefined })}
     />
   )

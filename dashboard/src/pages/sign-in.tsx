@@ -139,6 +139,15 @@ export function SignIn() {
         </p>
       )}
       <ForgottenPassword email={email} tokenFile={me.operatorTokenFile} />
+      {me.operatorTokenFile !== null && (
+        <p className="small dim">
+          Do you operate this service?{' '}
+          <TextLink to="/operator/{-$section}/{-$id}" params={{ section: undefined, id: undefined }}>
+            Sign in as the operator
+          </TextLink>
+          .
+        </p>
+      )}
       {me.hasUnclaimedAccount && (
         <p className="small dim">
           Did you just install this service? Its first account has no owner yet. Open the <code>claimUrl</code> in the file{' '}

@@ -12,7 +12,6 @@ const NEXT: Record<string, string> = {
   gateway_payment_not_found: 'Check the id, or go back to the list of payments.',
   not_found: 'It may have been removed. Go back and reload the page.',
   invalid_node_state: 'Wait until the node is in the required state, then try again.',
-  no_update_available: 'There is nothing to do: the node already runs the latest version.',
   node_has_funds: 'Send the funds elsewhere first, or confirm that you want to delete the node with its funds.',
   operation_in_progress: 'Wait until it has finished. This page updates automatically.',
   idempotency_conflict:

@@ -19,7 +19,8 @@ export const creditEnds = (graceHours: number): string =>
     ? 'When the credit is used up, running nodes are stopped at once. Nothing is deleted.'
     : `When the credit is used up, nodes keep running for ${hours(graceHours)}, and are then stopped. Nothing is deleted.`
 
-export const graceGiven = (graceHours: number): string => (graceHours === 0 ? '' : `, ${hours(graceHours)} after it ran out`)
+export const graceGiven = (graceHours: number): string =>
+  graceHours === 0 ? '' : ` (${hours(graceHours)} after the credit ran out)`
 
 const DAY_SECONDS = 86_400
 const FAR_SECONDS = 10 * 365.25 * DAY_SECONDS

@@ -20,5 +20,8 @@ export function softwareSentence(node: Updated, { currentVersion, latestVersion,
   if (waitsForStart(node))
     return `${current} The update will be installed when the node is next started. Your data is backed up first.`
   if (updateAvailable) return `${current} Version ${latestVersion} is available. Your data is backed up before the update.`
-  return currentVersion === '' ? current : `Version ${currentVersion}, the latest version.`
+  if (currentVersion === '') return current
+  // Some installations cannot update nodes, and a catalog may have only older versions.
+  const isLatest = currentVersion.split('-')[0] === latestVersion.split('-')[0]
+  return isLatest ? `Version ${currentVersion}, the latest version.` : `${current} No update is available.`
 }

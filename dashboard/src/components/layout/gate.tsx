@@ -6,8 +6,8 @@ import { Wordmark } from './logo.tsx'
 import { useTitle } from './page.tsx'
 import { Ribbon } from './ribbon.tsx'
 
-/** The frame of the pages shown before signing in. */
-export function Gate({ title, children }: { title: string; children: ReactNode }) {
+/** The frame of the pages shown before signing in. `label`: says in which area the page is, in the same place as after signing in. */
+export function Gate({ title, label, children }: { title: string; label?: ReactNode; children: ReactNode }) {
   const { data: me } = useSuspenseQuery(meQuery)
   const card = useRef<HTMLDivElement>(null)
   useTitle(title)
@@ -16,6 +16,7 @@ export function Gate({ title, children }: { title: string; children: ReactNode }
   return (
     <>
       {me.isSandbox && <Ribbon />}
+      {label}
       <main className="gate">
         <div className="gate-side">
           <div className="brand">

@@ -193,11 +193,11 @@ export function groupsFor(query: string, known: Known): Group[] {
     },
     {
       name: 'Revoked API keys',
-      ...bestOf(found(text, revoked.map(ofRevoked)), 'key', ['revoked API key', 'revoked API keys'], '/activity'),
+      ...bestOf(found(text, revoked.map(ofRevoked)), 'key', ['revoked API key', 'revoked API keys'], '/activity?kind=keys'),
     },
     {
       name: 'Deleted nodes',
-      ...bestOf(found(text, deleted.map(ofDeleted)), 'node', ['deleted node', 'deleted nodes'], '/activity'),
+      ...bestOf(found(text, deleted.map(ofDeleted)), 'node', ['deleted node', 'deleted nodes'], '/activity?kind=nodes'),
     },
   ].sort((one, other) => one.best - other.best)
   // Payments come last, because they arrive later and must not move what someone is about to choose.

@@ -33,7 +33,7 @@ type Props = {
 export function Ledger({ query, credit, entries, isFiltered, isOld }: Props) {
   const hasUnposted = !isFiltered && !isOld && credit.unposted.length > 0
   return (
-    <section aria-labelledby="ledger">
+    <section className="ledger" aria-labelledby="ledger">
       <div className="page-head">
         <h2 id="ledger" className="section-title">
           Ledger

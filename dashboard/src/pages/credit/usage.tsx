@@ -23,7 +23,7 @@ export function UsagePanel({ me }: { me: Me }) {
   const points = useMemo(() => pointsOf(usage.data, today, Number(days)), [usage.data, today, days])
   const total = usage.data?.nodes.reduce((sum, { amountMsat }) => sum + amountMsat, 0) ?? 0
   return (
-    <section className="card" aria-labelledby="usage">
+    <section className="card usage" aria-labelledby="usage">
       <div className="page-head received-head">
         <div>
           <h2 id="usage" className="section-title">

@@ -77,12 +77,13 @@ function Filters() {
   const { data: subjects = { keys: [] } } = useQuery(subjectsQuery)
   const [requestId, setRequestId] = useState(filter.requestId ?? '')
   const set = (some: RequestFilter) => void navigate({ search: (before) => ({ ...before, ...some }), replace: true })
+  const isWrong = requestId.trim() !== '' && !REQUEST_ID.test(requestId.trim())
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    set({ requestId: requestId.trim() || undefined })
+    if (!isWrong) set({ requestId: requestId.trim() || undefined })
   }
   return (
-    <Group mb="md" gap="md" align="flex-end">
+    <Group mb="md" gap="md" align="flex-start">
       <NativeSelect
         label="Key"
         w={160}
@@ -111,8 +112,7 @@ function Filters() {
           w={230}
           autoComplete="off"
           spellCheck={false}
-          pattern={` *${REQUEST_ID.source.slice(1, -1)} *`}
-          title="1 to 64 letters, digits, dots, hyphens and underscores"
+          error={isWrong && 'A request id has 1 to 64 letters (A to Z), digits, dots, hyphens and underscores.'}
           value={requestId}
           onChange={(event) => {
             setRequestId(event.currentTarget.value)

@@ -21,38 +21,35 @@ export function OperatorSignIn() {
     void enter.run()
   }
   return (
-    <>
-      <OperatorLabel />
-      <Gate title="Sign in as the operator">
-        <form onSubmit={submit} onChange={enter.onEdit}>
-          <Stack gap="md">
-            <PasswordInput
-              label="Operator token"
-              name="operator-token"
-              autoComplete="off"
-              required
-              withAsterisk={false}
-              value={token}
-              onChange={(event) => setToken(event.currentTarget.value)}
-            />
-            <Problem
-              error={enter.error}
-              what="You are not signed in."
-              again="Check your connection and try again."
-              {...nextOf(enter.error)}
-            />
-            <Button type="submit" fullWidth loading={enter.isPending}>
-              Sign in
-            </Button>
-          </Stack>
-        </form>
-        <Where file={me.operatorTokenFile} />
-        <p className="small dim">
-          This page does not keep the token; if the browser offers to save it, refuse. You are signed in for two hours. Not the
-          operator? <TextLink to="/">Go to your dashboard</TextLink>.
-        </p>
-      </Gate>
-    </>
+    <Gate title="Sign in as the operator" label={<OperatorLabel />}>
+      <form onSubmit={submit} onChange={enter.onEdit}>
+        <Stack gap="md">
+          <PasswordInput
+            label="Operator token"
+            name="operator-token"
+            autoComplete="off"
+            required
+            withAsterisk={false}
+            value={token}
+            onChange={(event) => setToken(event.currentTarget.value)}
+          />
+          <Problem
+            error={enter.error}
+            what="You are not signed in."
+            again="Check your connection and try again."
+            {...nextOf(enter.error)}
+          />
+          <Button type="submit" fullWidth loading={enter.isPending}>
+            Sign in
+          </Button>
+        </Stack>
+      </form>
+      <Where file={me.operatorTokenFile} />
+      <p className="small dim">
+        This page does not keep the token; if the browser offers to save it, refuse. You are signed in for two hours. Not the
+        operator? <TextLink to="/">Go to your dashboard</TextLink>.
+      </p>
+    </Gate>
   )
 }
 
@@ -74,20 +71,17 @@ function Where({ file }: { file: string | null }) {
 
 export function NoToken() {
   return (
-    <>
-      <OperatorLabel />
-      <Gate title="The operator’s pages are off">
-        <p>This service has no operator token, so nobody can sign in here, and the operator API does not exist.</p>
-        <p>
-          To turn both on, set <code>OPERATOR_TOKEN</code>, or <code>OPERATOR_TOKEN_FILE</code> with the path of a file, to at
-          least 32 random characters, and restart the service. This command makes such a token:
-        </p>
-        <Snippet code="openssl rand -hex 32" label="Make a token" wraps />
-        <p className="small dim">
-          Not the operator? <TextLink to="/">Go to your dashboard</TextLink>.
-        </p>
-      </Gate>
-    </>
+    <Gate title="The operator’s pages are off" label={<OperatorLabel />}>
+      <p>This service has no operator token, so nobody can sign in here, and the operator API does not exist.</p>
+      <p>
+        To turn both on, set <code>OPERATOR_TOKEN</code>, or <code>OPERATOR_TOKEN_FILE</code> with the path of a file, to at least
+        32 random characters, and restart the service. This command makes such a token:
+      </p>
+      <Snippet code="openssl rand -hex 32" label="Make a token" wraps />
+      <p className="small dim">
+        Not the operator? <TextLink to="/">Go to your dashboard</TextLink>.
+      </p>
+    </Gate>
   )
 }
 

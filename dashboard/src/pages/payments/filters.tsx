@@ -7,6 +7,7 @@ import { subjectsQuery } from '../../api/activity.ts'
 import { isFiltered, PAYMENT_STATES, type PaymentFilter, type PaymentState } from '../../api/payments.ts'
 import { nodesQuery } from '../../api/queries.ts'
 import { ANY, choicesOf, withChosen } from '../../components/filter-fields.tsx'
+import { amountError, periodError, rangeError, wholeSat } from '../../text/filter-errors.ts'
 import { PROTOCOL_NAMES } from '../../text/format.ts'
 import { distinctNames } from '../../text/node-names.ts'
 import { PERIODS, periodName } from '../../text/periods.ts'
@@ -67,7 +68,13 @@ export function Filters() {
       {period === 'custom' && (
         <>
           <TypedInput label="From" type="date" typed={from ?? ''} onTyped={(date) => set({ from: date || undefined })} />
-          <TypedInput label="To" type="date" typed={to ?? ''} onTyped={(date) => set({ to: date || undefined })} />
+          <TypedInput
+            label="To"
+            type="date"
+            error={periodError({ from, to })}
+            typed={to ?? ''}
+            onTyped={(date) => set({ to: date || undefined })}
+          />
         </>
       )}
       <NativeSelect
@@ -96,13 +103,16 @@ export function Filters() {
             label="At least (sat)"
             inputMode="numeric"
             typed={min?.toString() ?? ''}
-            onTyped={(text) => set({ min: amountIn(text) })}
+            errorOf={amountError}
+            onTyped={(text) => set({ min: wholeSat(text) })}
           />
           <TypedInput
             label="At most (sat)"
             inputMode="numeric"
             typed={max?.toString() ?? ''}
-            onTyped={(text) => set({ max: amountIn(text) })}
+            error={rangeError(min, max)}
+            errorOf={amountError}
+            onTyped={(text) => set({ max: wholeSat(text) })}
           />
         </>
       )}
@@ -132,22 +142,20 @@ export function Filters() {
   )
 }
 
-/** Digits, however they are grouped. */
-function amountIn(text: string): number | undefined {
-  const digits = text.replace(/[\s.,'’_]/g, '')
-  return /^\d{1,13}$/.test(digits) ? Number(digits) : undefined
-}
-
 const PAUSE_MS = 300
 
 type TypedProps = Omit<ComponentProps<typeof TextInput>, 'value' | 'onChange'> & {
   typed: string
   onTyped: (text: string) => void
+  /** What is wrong with the text, if anything. Such a text is not reported, so the list stays as it is. */
+  errorOf?: (text: string) => string | undefined
 }
 
 /** Reports what was typed after a short pause, so that not every letter is a request. */
-function TypedInput({ typed, onTyped, ...props }: TypedProps) {
+function TypedInput({ typed, onTyped, error, errorOf, ...props }: TypedProps) {
   const [text, setText] = useState(typed)
+  const wrong = errorOf?.(text)
+  const isWrong = wrong !== undefined
   const reported = useRef(typed)
   const report = useRef(onTyped)
   report.current = onTyped
@@ -158,12 +166,12 @@ function TypedInput({ typed, onTyped, ...props }: TypedProps) {
     setText(typed)
   }, [typed])
   useEffect(() => {
-    if (text === reported.current) return
+    if (text === reported.current || isWrong) return
     const timer = setTimeout(() => {
       reported.current = text
       report.current(text)
     }, PAUSE_MS)
     return () => clearTimeout(timer)
-  }, [text])
-  return <TextInput {...props} value={text} onChange={({ currentTarget: { value } }) => setText(value)} />
+  }, [text, isWrong])
+  return <TextInput {...props} error={wrong ?? error} value={text} onChange={({ currentTarget: { value } }) => setText(value)} />
 }

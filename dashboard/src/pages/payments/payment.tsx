@@ -1,9 +1,10 @@
 import { Button, Group } from '@mantine/core'
 import { IconPrinter } from '@tabler/icons-react'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
-import { useParams } from '@tanstack/react-router'
+import { useLocation, useParams } from '@tanstack/react-router'
 import { useMemo } from 'react'
-import { type GatewayPaymentDetails, paymentQuery } from '../../api/payments.ts'
+import { subjectsQuery } from '../../api/activity.ts'
+import { type GatewayPaymentDetails, isFiltered, paymentQuery } from '../../api/payments.ts'
 import { meQuery, nodesQuery } from '../../api/queries.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Id } from '../../components/id.tsx'
@@ -22,6 +23,7 @@ import { Timeline } from './timeline.tsx'
 export function PaymentPage() {
   const { paymentId } = useParams({ from: '/app/gateway/payments/$paymentId' })
   const { data: payment, error, refetch } = useQuery(paymentQuery(paymentId))
+  const { paymentList = {} } = useLocation({ select: ({ state }) => state })
   return (
     <Page
       title={payment ? `${sats(payment.amountSat)} · ${payment.description}` : 'Payment'}
@@ -51,7 +53,9 @@ export function PaymentPage() {
                 Print receipt
               </Button>
             )}
-            <TextLink to="/gateway">All payments</TextLink>
+            <TextLink to="/gateway" search={paymentList}>
+              {isFiltered(paymentList) ? 'Back to the filtered payments' : 'All payments'}
+            </TextLink>
           </Group>
         )
       }
@@ -153,12 +157,26 @@ function Facts({ payment }: { payment: GatewayPaymentDetails }) {
 function Creator({ createdBy }: Pick<GatewayPaymentDetails, 'createdBy'>) {
   if (createdBy === null) return <>unknown: it was not recorded</>
   if (createdBy.kind === 'person') return <>{createdBy.name ?? 'a person'}, in this dashboard</>
+  return <CreatorKey id={createdBy.id} name={createdBy.name} />
+}
+
+function CreatorKey({ id, name }: { id: string; name: string | null }) {
+  const { data: subjects } = useQuery(subjectsQuery)
+  const isRevoked = subjects?.keys.some((key) => key.id === id && key.isGone) ?? false
   return (
     <>
       API key{' '}
-      <TextLink to="/gateway" search={{ keyId: createdBy.id }}>
-        <bdi>{createdBy.name ?? createdBy.id}</bdi>
+      <TextLink to="/gateway" search={{ keyId: id }}>
+        <bdi>{name ?? id}</bdi>
       </TextLink>
+      {isRevoked && (
+        <>
+          , revoked.{' '}
+          <TextLink to="/activity" search={{ keyId: id }}>
+            Who revoked it?
+          </TextLink>
+        </>
+      )}
     </>
   )
 }

@@ -61,7 +61,7 @@ export function PaymentsPage() {
       )}
       {data && data.payments.length > 0 && (
         <>
-          <PaymentTable rows={data.payments} isOld={isPlaceholderData} />
+          <PaymentTable rows={data.payments} isOld={isPlaceholderData} place={place} />
           <Group justify="flex-end" mt="md">
             <Group gap="xs">
               {data.previousCursor !== null && (

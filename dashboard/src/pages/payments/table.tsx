@@ -2,6 +2,7 @@ import { Table } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
+import type { PaymentPlace } from '../../api/payments.ts'
 import { nodesQuery } from '../../api/queries.ts'
 import type { GatewayPayment } from '../../api/types.ts'
 import { Amount } from '../../components/amount.tsx'
@@ -11,8 +12,8 @@ import { PROTOCOL_NAMES } from '../../text/format.ts'
 import { distinctNames } from '../../text/node-names.ts'
 import { noteOpened, ROW_LINK } from './keyboard.ts'
 
-/** `isOld`: the rows are for the previous selection, until those for the new one arrive. */
-export function PaymentTable({ rows, isOld }: { rows: GatewayPayment[]; isOld: boolean }) {
+/** `isOld`: the rows are for the previous selection, until those for the new one arrive. `place`: where a payment leads back to. */
+export function PaymentTable({ rows, isOld, place }: { rows: GatewayPayment[]; isOld: boolean; place: PaymentPlace }) {
   const { data: nodes } = useQuery(nodesQuery)
   const names = useMemo(() => distinctNames(nodes ?? []), [nodes])
   const nameOf = (id: string) => names.get(id) ?? id
@@ -36,6 +37,7 @@ export function PaymentTable({ rows, isOld }: { rows: GatewayPayment[]; isOld: b
                 <Link
                   to="/gateway/payments/$paymentId"
                   params={{ paymentId: payment.id }}
+                  state={{ paymentList: place }}
                   className={`plain-link ${ROW_LINK}`}
                   title={payment.description}
                   data-id={payment.id}
