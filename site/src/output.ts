@@ -9,7 +9,7 @@ const WORTH_COMPRESSING_BYTES = 1_000
 /** The highest quality makes files 4 % smaller and takes four times as long, at every `npm start`. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }
 
-/** Writes the files, each with compressed copies `x.br` and `x.gz` if that makes it smaller. */
+/** Compressed copies (`x.br`, `x.gz`) are written once, so the server need not compress each response. WOFF2 is already compressed. */
 export async function writeFiles(directory: string, files: ReadonlyMap<string, string | Uint8Array>): Promise<void> {
   for (const folder of new Set([...files.keys()].map((name) => dirname(name))))
     mkdirSync(join(directory, folder), { recursive: true })

@@ -161,7 +161,7 @@ export class Payments {
 
 async function insert(store: Sql, payment: NewPayment): Promise<CreatedPayment> {
   if (!(await insertPayment(store, payment))) throw oddInvoice('its payment hash belongs to another payment')
-  crashpoint('payment: not yet committed')
+  crashpoint('payment: inserted')
   const { id, protocol, challenge } = payment
   const accepts = protocol === 'x402' ? { accepts: [requirementsIn(challenge)] } : {}
   return { id, protocol, status: 'payment_required', challenge, ...accepts }

@@ -90,7 +90,7 @@ describe('the session’s cookie', () => {
     ]
     for (const answer of answers) {
       expect(answer.status).toBe(200)
-      // This field of /me has “token” in its name, but its value is only a path.
+      // This field of /me has “token” in its name, but its value is a path or null, never a token.
       expect(answer.text.replace('"operatorTokenFile":null', '')).not.toMatch(/token/i)
       expect(answer.text).not.toContain(token)
     }

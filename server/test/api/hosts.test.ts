@@ -1,6 +1,13 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { PassThrough } from 'node:stream'
+import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { listenOnBothLoopbacks } from '../../src/http/listener.ts'
+import { createLogger } from '../../src/platform/log.ts'
 import { openApp } from '../support/app.ts'
-import { sendRaw } from '../support/server.ts'
+import { eventually, sendRaw } from '../support/server.ts'
 
 /** `yard` is behind a proxy, with a host name; `local` is on the developer's own machine. */
 let yard: { port: number }
@@ -129,4 +136,21 @@ test('HOST=localhost listens on both loopback addresses, for the service and for
     )
     expect(await Promise.all(statuses)).toEqual([200, 404])
   }
+})
+
+test('HOST=localhost: if one loopback address cannot be used, a warning names the only one that can', async () => {
+  const [log, taken] = [new PassThrough(), createServer()]
+  const logger: FastifyBaseLogger = await createLogger('warn', log)
+  const app: FastifyInstance = fastify({ loggerInstance: logger })
+  app.addHook('onListen', async () => {
+    taken.listen((app.server.address() as AddressInfo).port, '::1')
+    // If this fails, another program has the port, or there is no IPv6: the address cannot be used either.
+    await once(taken, 'listening').catch(() => undefined)
+  })
+  listenOnBothLoopbacks(app, () => createServer())
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const line = await eventually(() => log.read(), 'the warning')
+  expect(JSON.parse(String(line)).msg).toBe('cannot listen on ::1; the service is reachable only at 127.0.0.1')
+  await app.close()
+  taken.close()
 })

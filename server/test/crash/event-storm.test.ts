@@ -27,7 +27,7 @@ const POINTS = [
   'webhook: claimed',
   'payment: invoice made',
   'webhook: sent',
-  'payment: not yet committed',
+  'payment: inserted',
   'webhook: failed',
   'payment: committed',
   'webhook: delivered',

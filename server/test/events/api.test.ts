@@ -191,12 +191,14 @@ describe('C54: GET /v1/gateway/payments.csv', () => {
     const open = await charge(merchant, created, { description: '-5', amountSat: 7 })
     const lines = await csv()
     expect(lines[0]).toBe(
-      'id,created_at,settled_at,paid_at,redeemed_at,status,delivery,protocol,amount_sat,node_id,description,resource',
+      'id,created_at,settled_at,paid_at,redeemed_at,status,delivery,protocol,amount_sat,node_id,description,resource,outcome',
     )
     expect(lines.at(-1)).toBe('')
     const time = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z`
-    expect(lines.at(-3)).toMatch(new RegExp(`^${id}(,${time}){4},paid,done,mpp,1000,${created.node.id},"'=1\\+1, ""quoted""",$`))
-    expect(lines.at(-2)).toMatch(new RegExp(`^${open.id},${time},,,,payment_required,none,mpp,7,${created.node.id},'-5,$`))
+    expect(lines.at(-3)).toMatch(
+      new RegExp(`^${id}(,${time}){4},paid,done,mpp,1000,${created.node.id},"'=1\\+1, ""quoted""",,delivered$`),
+    )
+    expect(lines.at(-2)).toMatch(new RegExp(`^${open.id},${time},,,,payment_required,none,mpp,7,${created.node.id},'-5,,unpaid$`))
   })
 
   test('C54: filters by time, node and status; thousands of payments arrive complete', async () => {

@@ -145,7 +145,7 @@ export function describeRuntime(
     test('a restarted service finds running nodes, and does not start them twice', async () => {
       const node = await running()
       const runtime = opened.reopen()
-      // As after a crash between the start and its record.
+      // Simulates a crash after the node was started and before the start was recorded.
       const unrecorded = { ...node, history: NEVER_STARTED }
       const seen = await becomes(unrecorded, 'running', runtime)
       expect(seen.process).toEqual({ run: 1, version: '0.8.0' })
