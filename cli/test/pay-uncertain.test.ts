@@ -380,7 +380,7 @@ describe('two runs with one credential file', () => {
     rmSync(`${FILE}.lock`, { recursive: true })
     expect([code, error().code]).toEqual([2, 'usage'])
     expect(error().message).toBe(
-      `${FILE} cannot be locked: ${FILE}.lock must be a directory that this user owns and nobody else can write to. Run chmod 700 on it. Nothing was paid.`,
+      `${FILE} cannot be locked: ${FILE}.lock must be a directory that this user owns and nobody else can write to. If it is yours, run chmod 700 on it; otherwise, use another path. Nothing was paid.`,
     )
   })
 

@@ -11,6 +11,9 @@ const KEPT_MS = 30 * DAY_MS
 /** Few, because each call waits until it has checked this many purchases. */
 const PRUNED_PER_CALL = 10
 
+/** The name of the purchase's entry in the store. It may be shown: the key is a hash. */
+export const nameOf = (key: string): string => PREFIX + key
+
 /** The purchases in a store, by the key of their request. */
 export class KeptPurchases {
   readonly #store: PurchaseStore
@@ -25,8 +28,8 @@ export class KeptPurchases {
   }
 
   async read(key: string): Promise<Purchase | undefined> {
-    const text = await this.#store.get(PREFIX + key)
-    const stored = text === undefined ? undefined : purchaseIn(text)
+    const text = await this.#store.get(nameOf(key))
+    const stored = text === undefined ? undefined : purchaseIn(text, nameOf(key))
     const unsaved = this.#unsaved.get(key)
     const isNewer = unsaved?.paymentHash === stored?.paymentHash && stored?.state !== 'delivered'
     return isNewer ? (unsaved ?? stored) : stored
@@ -40,14 +43,14 @@ export class KeptPurchases {
   async #write(key: string, purchase: Purchase, mayReplace: () => Promise<void>): Promise<void> {
     // Checked here too, because a custom store may ignore the last argument.
     await mayReplace()
-    await this.#store.set(PREFIX + key, JSON.stringify(purchase), mayReplace)
+    await this.#store.set(nameOf(key), JSON.stringify(purchase), mayReplace)
     this.#unsaved.delete(key)
   }
 
   /** Throws like `write`. */
   async delete(key: string, lock: Lock): Promise<void> {
     await requireHeld(lock)
-    await this.#store.delete(PREFIX + key)
+    await this.#store.delete(nameOf(key))
     this.#unsaved.delete(key)
   }
 

@@ -46,17 +46,18 @@ export const credentialOf = ({ header, credential }: Purchase): Credential | und
   credential === undefined ? undefined : { header, credential }
 
 export class UnreadablePurchase extends TypeError {
-  constructor() {
+  constructor(name: string) {
     super(
-      'The store has an entry that is not a purchase. It may have been paid, so it is not replaced. Check your wallet, then remove the entry to buy again.',
+      `The store’s entry ${name} cannot be read. Its purchase may have been paid, so it is not replaced. Check your wallet, then remove the entry to buy again.`,
     )
   }
 }
 
 /** Throws if the text is not a purchase: it may have been paid, so it must not count as missing. */
-export function purchaseIn(text: string): Purchase {
+export function purchaseIn(text: string, name: string): Purchase {
   const value = jsonIn(text) as Partial<Purchase> | null | undefined
   const { state, url, wallet, challenge, invoice, paymentHash } = value ?? {}
-  if ([state, url, wallet, challenge, invoice, paymentHash].some((one) => typeof one !== 'string')) throw new UnreadablePurchase()
+  if ([state, url, wallet, challenge, invoice, paymentHash].some((one) => typeof one !== 'string'))
+    throw new UnreadablePurchase(name)
   return value as Purchase
 }

@@ -3,7 +3,7 @@ import { fromHex } from '../../../protocol/src/bytes.ts'
 import type { Offer } from '../../../protocol/src/offers.ts'
 import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
 import { inProgress, PurchaseError } from './errors.ts'
-import { KeptPurchases } from './kept-purchases.ts'
+import { KeptPurchases, nameOf } from './kept-purchases.ts'
 import { isStillOffered, keptOffer, offersIn } from './offers.ts'
 import { isBeingRead, type Presentation, Presenting } from './presenting.ts'
 import { infoOf, type Purchase, type PurchaseInfo } from './purchase.ts'
@@ -81,7 +81,7 @@ export class Purchases {
       if (!/^[0-9a-f]{64}$/.test(preimage) || sha256Hex(this.#crypto, fromHex(preimage)) !== paymentHash)
         throw new PurchaseError('unknown', 'wrong_preimage', 'The preimage does not belong to this payment.')
       if (purchase.credential === undefined)
-        await this.#kept.write(key, paidWith(purchase, this.#offerOf(purchase), preimage), lock)
+        await this.#kept.write(key, paidWith(purchase, this.#offerOf(key, purchase), preimage), lock)
     })
   }
 
@@ -100,7 +100,7 @@ export class Purchases {
     await refusal.body?.cancel()
     const offer = this.#chosen(request, offersIn(this.#crypto, refusal.headers, request.bound))
     await this.#requireNetwork(offer, request.signal)
-    if (lapsed) await this.#giveUp(lapsed, offer)
+    if (lapsed) await this.#giveUp(key, lapsed, offer)
     const isNew = await this.#budget.reserve(priceOf(offer))
     if (!isNew)
       throw new PurchaseError('unpaid', 'invoice_repeated', 'The server asks for a payment that belongs to another purchase.', {
@@ -137,7 +137,7 @@ export class Purchases {
           details: { paymentHash: kept.paymentHash },
         },
       )
-    const offer = this.#offerOf(kept)
+    const offer = this.#offerOf(visit.key, kept)
     visit.request.moveTo(new URL(kept.url))
     const paid = await this.#pay(visit, kept, offer, false)
     if (paid !== 'lapsed') return this.#presenting.present(visit, paid, isMeanwhile)
@@ -203,18 +203,18 @@ export class Purchases {
     throw new PurchaseError('unpaid', 'wrong_network', message)
   }
 
-  #offerOf(purchase: Purchase): Offer {
+  #offerOf(key: string, purchase: Purchase): Offer {
     const offer = keptOffer(this.#crypto, purchase)
     if (!offer)
       throw new TypeError(
-        'The store has a purchase whose challenge cannot be read. It may have been paid. Check your wallet, then remove the entry to buy again.',
+        `The challenge in the store’s entry ${nameOf(key)} cannot be read. Its purchase may have been paid. Check your wallet, then remove the entry to buy again.`,
       )
     return offer
   }
 
-  async #giveUp(lapsed: Purchase, offer: Offer): Promise<void> {
+  async #giveUp(key: string, lapsed: Purchase, offer: Offer): Promise<void> {
     const { paymentHash } = lapsed
-    if (lapsed.state === 'paying' && !mayReplace(this.#offerOf(lapsed).invoice, offer))
+    if (lapsed.state === 'paying' && !mayReplace(this.#offerOf(key, lapsed).invoice, offer))
       throw new PurchaseError(
         'unknown',
         'payment_unknown',

@@ -172,7 +172,20 @@ describe('a store that fails', () => {
     await store.set(name, ((await store.get(name)) ?? '').slice(1))
     const error = await caught(newBuyer({ store }).fetch(shop.url))
     expect([error.message, asked.length]).toEqual([
-      'The store has an entry that is not a purchase. It may have been paid, so it is not replaced. Check your wallet, then remove the entry to buy again.',
+      `The store’s entry ${name} cannot be read. Its purchase may have been paid, so it is not replaced. Check your wallet, then remove the entry to buy again.`,
+      1,
+    ])
+  })
+
+  test('with a purchase whose challenge cannot be read: nothing is paid, and the error names the entry', async () => {
+    const store = memoryStore()
+    expect(await (await newBuyer({ store }).fetch(shop.url)).text()).toBe('Sunny')
+    const [name = ''] = await store.list('purchase.')
+    const { credential: _, ...kept } = JSON.parse((await store.get(name)) ?? '')
+    await store.set(name, JSON.stringify({ ...kept, state: 'paying', challenge: 'L402 macaroon' }))
+    const error = await caught(newBuyer({ store }).fetch(shop.url))
+    expect([error.message, asked.length]).toEqual([
+      `The challenge in the store’s entry ${name} cannot be read. Its purchase may have been paid. Check your wallet, then remove the entry to buy again.`,
       1,
     ])
   })

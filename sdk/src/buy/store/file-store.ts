@@ -31,7 +31,9 @@ export function fileStore(directory: string): PurchaseStore {
     if (!found) return false
     const isOnlyOurs = !isPosix || (found.uid === nodeProcess?.getuid?.() && (found.mode & 0o022) === 0)
     if (!found.isDirectory() || !isOnlyOurs)
-      throw new TypeError(`${root} must be a directory that this user owns and nobody else can write to. Run chmod 700 on it.`)
+      throw new TypeError(
+        `${root} must be a directory that this user owns and nobody else can write to. If it is yours, run chmod 700 on it; otherwise, use another path.`,
+      )
     isTrusted = true
     return true
   }
