@@ -91,12 +91,7 @@ function refusal(
       next: 'Check that it belongs to this service: OPERATOR_TOKEN, OPERATOR_TOKEN_FILE, or operator.token in its DATA_DIR.',
     })
   if (status === 404 && code === 'not_found') {
-    return new Failure(
-      'notFound',
-      code,
-      'This service has no sandbox: its nodes use real money, or its operator API is disabled.',
-      more,
-    )
+    return new Failure('notFound', code, 'This service has no sandbox, or its operator API is disabled.', more)
   }
   if (status < 400)
     return new Failure('other', code, `The response (HTTP ${status}) does not come from this API. Check the base URL.`, more)

@@ -294,7 +294,7 @@ ${more}`)
     finish()
     expect(await answer.text()).toBe('half and half')
     const { code, stderr } = await ended
-    expect([code, stderr]).toEqual([0, `${line}boltyard proxy: finishing 1 request, at most 10 s.\n`])
+    expect([code, stderr]).toEqual([0, `${line}boltyard proxy: finishing 1 request (at most 10 s).\n`])
     const { payments } = await seller.want<any>(200, 'GET', '/gateway/payments?delivery=held')
     expect(payments).toEqual([])
   })

@@ -58,7 +58,7 @@ export async function updates(call: Call): Promise<void> {
       [
         ['running', sanitize(found.currentVersion)],
         ['latest', `${sanitize(found.latestVersion)}${found.updateAvailable ? '' : ' (no update available)'}`],
-        ...(found.lastUpdateError === null ? [] : [['last update', sanitize(found.lastUpdateError)] as [string, string]]),
+        ...(found.lastUpdateError === null ? [] : [['last update failed', sanitize(found.lastUpdateError)] as [string, string]]),
       ],
       call.paint,
     ),

@@ -95,7 +95,7 @@ async function serve(call: Call, server: ProxyServer, { config, file, ready }: R
   if (!call.signal.aborted) await once(call.signal, 'abort')
   const waiting = server.inProgress
   if (waiting > 0)
-    process.stderr.write(`boltyard proxy: finishing ${waiting === 1 ? '1 request' : `${waiting} requests`}, at most 10 s.\n`)
+    process.stderr.write(`boltyard proxy: finishing ${waiting === 1 ? '1 request' : `${waiting} requests`} (at most 10 s).\n`)
   await server.close()
   const ended: unknown = call.signal.reason
   // An interruption is the usual end, and not an error.
