@@ -155,7 +155,7 @@ export const Delivery = named(
     nextAttemptAt: nullable(timestamp('When the next attempt is due; null if there is none.')),
     attempts: Type.Array(DeliveryAttempt, { description: 'The latest attempts, oldest first; at most 20.' }),
   },
-  { $id: 'Delivery', description: 'An event on its way to a webhook.' },
+  { $id: 'Delivery', description: 'The delivery of one event to one webhook.' },
 )
 export type Delivery = Static<typeof Delivery>
 export const DeliveryPage = named(

@@ -23,7 +23,7 @@ export function readX402Offers(
 ): Offers {
   const document = text.length <= MAX_LENGTH ? jsonObjectIn(text) : undefined
   if (!document) return { unusable: 'Its PAYMENT-REQUIRED header is malformed' }
-  if (document.x402Version !== X402_VERSION) return { unusable: 'It uses another version of x402' }
+  if (document.x402Version !== X402_VERSION) return { unusable: `It does not use version ${X402_VERSION} of x402` }
   const { accepts, resource } = document
   const judged = (Array.isArray(accepts) ? accepts : [])
     .filter((one) => isObject(one) && String(one.network).startsWith('lnbtc:'))

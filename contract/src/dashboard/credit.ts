@@ -92,7 +92,7 @@ export const CreditUsage = named(
       },
     ),
   },
-  { $id: 'CreditUsage', description: 'What nodes cost since a time, including what is not in the ledger yet.' },
+  { $id: 'CreditUsage', description: 'What nodes have cost since a given time, including usage that is not in the ledger yet.' },
 )
 export type CreditUsage = Static<typeof CreditUsage>
 export const CreateTopUpParams = strict(

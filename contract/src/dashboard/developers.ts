@@ -34,7 +34,7 @@ export const KeyUsage = named(
         keyId: text('Id of the key.'),
         day,
         requests: count('All requests.'),
-        errors: count('Those with a status from 400 on.'),
+        errors: count('Those with a status of 400 or above.'),
       }),
       { description: 'Days without requests are left out.' },
     ),

@@ -127,7 +127,7 @@ export type DeliveryAttempt = {
   error: string | null
 }
 
-/** An event on its way to a webhook. */
+/** The delivery of one event to one webhook. */
 export type Delivery = {
   /** Id of the delivery, `dlv_…`. */
   id: string
