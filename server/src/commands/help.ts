@@ -11,7 +11,8 @@ Commands, with the same environment as the service:
                                released, or since an interrupted adoption, and no other copy is newer
   release NODE_ID DIRECTORY    move a node out, for another installation to adopt
 
-Exit codes: 0 success, 1 error, 75 another instance uses DATA_DIR or another wallet is being moved, 78 invalid configuration or arguments.
+Exit codes: 0 success; 1 error; 75 another instance uses DATA_DIR, another wallet is being moved, or the node has an operation in progress;
+78 invalid configuration or arguments.
 `
 
 export const asksForHelp = (args: string[]): boolean => args.some((one) => one === '--help' || one === '-h') || args[0] === 'help'

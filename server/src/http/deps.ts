@@ -53,7 +53,7 @@ export type AppDeps = {
   events: EventFeed
   webhooks: Webhooks
   topUps: TopUps
-  /** Undefined with real money. */
+  /** Undefined outside the sandbox. */
   sandbox: Sandbox | undefined
   lookUpNode: LookUpNode
   reportSilence: ReportSilence

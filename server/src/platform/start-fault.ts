@@ -1,6 +1,6 @@
 /**
- * A reason not to start, written so that the operator can act on it. Exit code 78: invalid configuration; 75: another process holds the
- * data directory.
+ * A reason not to start, written so that the operator can act on it. Exit code 78: something must change first, such as the settings or the
+ * command; 75: something else is in progress, and the same command may work later.
  */
 export class StartFault extends Error {
   readonly exitCode: 1 | 75 | 78

@@ -17,7 +17,8 @@ export class Hub {
   }
 
   fund(lightningId: string, amountSat: number): Promise<{ balanceSat: number }> {
-    return this.#ask(`/nodes/${lightningId}/fund`, { amountSat })
+    // A repeated call adds the amount again.
+    return this.#ask(`/nodes/${lightningId}/fund`, { amountSat }, ' Check the balance of the node before you repeat it.')
   }
 
   fault(lightningId: string, fault: string): Promise<unknown> {
@@ -29,14 +30,14 @@ export class Hub {
     return this.#ask('/pay', { invoice, payer })
   }
 
-  async #ask<T>(path: string, body: Record<string, unknown>): Promise<T> {
+  async #ask<T>(path: string, body: Record<string, unknown>, advice = ''): Promise<T> {
     let answer: { status: number; body: Record<string, unknown> }
     try {
       answer = await this.#call(path, body)
     } catch (error) {
       throw new Problem(
         'payment_service_unavailable',
-        'The sandbox network did not respond. It may still carry out the request.',
+        `The sandbox network did not respond. It may still carry out the request.${advice}`,
         { cause: error, details: { reason: 'outcome_unknown' } },
       )
     }

@@ -72,7 +72,7 @@ export async function overviewOf(sql: Sql, accountId: string, from?: number): Pr
 }
 
 /**
- * An id begins with its creation time, so the payments issued since a time are one range of ids, which an index-only scan can count.
+ * An id begins with its creation time, so the payments issued since a given time are one range of ids, which an index-only scan can count.
  * Challenges that have been removed since are included in hourly counts.
  */
 export async function countIssued(sql: Sql, accountId: string, from: number): Promise<number> {

@@ -18,7 +18,7 @@ export type TreasuryDeps = {
 const ACTOR = 'first run'
 
 /**
- * Sets up the node that receives payments for credit. With real money, the operator names a node of a dedicated account. In the sandbox, an
+ * Sets up the node that receives payments for credit. With phoenixd, the operator names a node of a dedicated account. In the sandbox, an
  * account and its node are created once; that account has no key, so no one else can see its node.
  */
 export async function openTreasury({ sql: database, config, createNode, wake, log }: TreasuryDeps): Promise<void> {

@@ -33,7 +33,8 @@ export async function measureJobs(sql: Sql, retentionDays: number): Promise<JobR
       FROM (SELECT CASE WHEN released_at IS NULL THEN deleted_at ELSE exported_at END AS kept_from FROM nodes
             WHERE deleted_at IS NOT NULL AND purged_at IS NULL) kept
       WHERE kept_from <= now() - ${retentionDays} * interval '1 day'`,
-    // An interval is closed after an hour and then posted.
+    // An interval is closed when it is an hour old, and then posted. The extra minute is for the passes, which run every 30 seconds: an interval
+    // that the next pass will close is not overdue.
     metering: sql<Measured[]>`
       SELECT count(*)::int AS waiting, ${lag(sql, sql`min(due_at)`)}
       FROM (SELECT coalesce(ended_at, started_at + interval '61 minutes') AS due_at FROM usage_intervals WHERE posted_at IS NULL) i

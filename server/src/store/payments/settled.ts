@@ -28,10 +28,10 @@ export async function listSettled(sql: Sql, accountId: string, limit: number): P
 /** `unclaimed`: received payments without a validated credential, because the customers have not come back. */
 export type SettledCounts = { settled: number; paid: number; unclaimed: number }
 
-/** A challenge can be paid for less than a day, so what was received since a time was created since then or in the day before. */
+/** A challenge can be paid for less than a day, so what was received since a given time was created since then or in the day before. */
 const createdSince = (from: number): string => idsFrom('pay', Math.max(0, from - DAY_SECONDS))
 
-/** Payments received since a time. The validated ones among them are one range of ids, which begin with the time of creation. */
+/** Payments received since a given time. The validated ones among them are one range of ids, which begin with the time of creation. */
 export async function countSettled(sql: Sql, accountId: string, from: number): Promise<SettledCounts> {
   const [row] = await sql<SettledCounts[]>`
     SELECT count(*)::int AS settled, count(paid.id)::int AS paid,
@@ -44,7 +44,7 @@ export async function countSettled(sql: Sql, accountId: string, from: number): P
   return row
 }
 
-/** Payments created since a time whose delivery was begun but failed or was never confirmed, and that nobody has claimed since. */
+/** Payments created since a given time whose delivery was begun but failed or was never confirmed, and that nobody has claimed since. */
 export async function countFailedDeliveries(sql: Sql, accountId: string, from: number): Promise<number> {
   const [row] = await sql<[{ count: number }]>`
     SELECT count(*)::int AS count FROM paid_payments

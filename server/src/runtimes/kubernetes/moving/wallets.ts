@@ -57,7 +57,10 @@ export class KubernetesWallets {
     return findWalletClaims(this.#objects, wallet, unknownOf)
   }
 
-  /** Call this before the wallet's source is changed, and again if its files have changed since. */
+  /**
+   * Records the node's id and the digest of the wallet, so that an interrupted adoption continues with the same node and data. Call it before
+   * the source directory is changed, and again if its files have changed since.
+   */
   async begin(nodeId: string, lightningId: string, digest: string): Promise<void> {
     const { client, place } = this.#objects
     const annotations = { [WALLET]: lightningId, [DIGEST]: digest }
