@@ -66,7 +66,7 @@ inBrowser('the operator’s pages', () => {
     }
   })
 
-  test('C86: sign in, give someone access again, give credit once, restore a node, and sign out', async () => {
+  test('C86: sign in, give someone access again, add credit once, restore a node, and sign out', async () => {
     const ann = await signUp(server)
     await signUp(server)
     const { node } = await ann.createReady({ name: 'shop' })
@@ -109,27 +109,27 @@ inBrowser('the operator’s pages', () => {
     await elsewhere.getByText(ann.email).first().waitFor()
 
     await rows.getByRole('link').click()
-    await page.getByRole('button', { name: 'Give or take credit…' }).click()
+    await page.getByRole('button', { name: 'Add or deduct credit…' }).click()
     const credit = dialog(page, /^Credit of /)
     await credit.getByLabel('Amount in sat').fill('2500')
     await credit.getByLabel('Reason').fill('Sorry')
     await credit.getByRole('button', { name: 'Continue' }).click()
     const before = (await server.operator('GET', `/accounts/${ann.accountId}`)).json().creditSat
-    // The response is lost, the operator closes the dialog and tries again, and the credit is given once.
+    // The response is lost, the operator closes the dialog and tries again, and the credit is added once.
     await page.route('**/credit', async (route) => {
       await route.fetch()
       await route.abort()
     })
-    await credit.getByRole('button', { name: /^Give 2.500.sat$/ }).click()
+    await credit.getByRole('button', { name: /^Add 2.500.sat$/ }).click()
     await credit.getByText('This may or may not have worked.').waitFor()
     await page.unroute('**/credit')
     await page.keyboard.press('Escape')
     await credit.waitFor({ state: 'hidden' })
-    await page.getByRole('button', { name: 'Give or take credit…' }).click()
+    await page.getByRole('button', { name: 'Add or deduct credit…' }).click()
     await untilText(credit, /You sent this before, and it may or may not have worked/)
     await credit.getByRole('button', { name: 'Continue' }).click()
-    await credit.getByRole('button', { name: /^Give 2.500.sat$/ }).click()
-    await untilText(credit, 'Given: 2 500 sat. The balance in the ledger is now')
+    await credit.getByRole('button', { name: /^Add 2.500.sat$/ }).click()
+    await untilText(credit, 'Added: 2 500 sat. The balance in the ledger is now')
     await credit.getByRole('button', { name: 'Done' }).click()
     expect((await server.operator('GET', `/accounts/${ann.accountId}`)).json().creditSat).toBe(before + 2_500)
     await untilText(page.getByRole('list', { name: 'Activity' }), /Credit was added: 2 500 sat \(Sorry\) by the operator/)

@@ -77,7 +77,7 @@ function Account({ account }: { account: OperatorAccountDetail }) {
             </p>
           )}
           <Button variant="default" leftSection={<IconCoins size={18} aria-hidden />} onClick={() => setOpen('credit')}>
-            Give or take credit…
+            Add or deduct credit…
           </Button>
         </section>
       </div>

@@ -11,13 +11,13 @@ import { sats } from '../../text/format.ts'
 export function CreditDialog({ account, onClose }: { account: OperatorAccountDetail; onClose: () => void }) {
   const open = openAttempts(account.id)
   const [first] = useState(open[0])
-  const [way, setWay] = useState<'give' | 'take'>(first && first.amountSat < 0 ? 'take' : 'give')
+  const [way, setWay] = useState<'add' | 'deduct'>(first && first.amountSat < 0 ? 'deduct' : 'add')
   const [amount, setAmount] = useState<number | string>(first ? Math.abs(first.amountSat) : '')
   const [reason, setReason] = useState(first?.reason ?? '')
   const [isChecking, setChecking] = useState(false)
   const [isAnother, setAnother] = useState(false)
   const [entry, setEntry] = useState<LedgerEntry | null>(null)
-  const amountSat = (way === 'give' ? 1 : -1) * Number(amount)
+  const amountSat = (way === 'add' ? 1 : -1) * Number(amount)
   const text = reason.trim()
   const save = useAction(async () => setEntry(await giveCredit(account.id, amountSat, text)))
   const isThis = (attempt: CreditAttempt): boolean => isSameCredit(attempt, { accountId: account.id, amountSat, reason: text })
@@ -27,7 +27,7 @@ export function CreditDialog({ account, onClose }: { account: OperatorAccountDet
     setChecking(false)
     setAnother(false)
   }
-  const verb = way === 'give' ? 'Give' : 'Take'
+  const verb = way === 'add' ? 'Add' : 'Deduct'
   const title = (
     <>
       Credit of <bdi>{account.name}</bdi>
@@ -38,7 +38,7 @@ export function CreditDialog({ account, onClose }: { account: OperatorAccountDet
       <Modal opened onClose={onClose} title={title}>
         <Stack gap="md">
           <p role="status">
-            {entry.amountSat < 0 ? 'Taken' : 'Given'}: <Amount sat={Math.abs(entry.amountSat)} />. The balance in the ledger is
+            {entry.amountSat < 0 ? 'Deducted' : 'Added'}: <Amount sat={Math.abs(entry.amountSat)} />. The balance in the ledger is
             now{' '}
             <span className="operator-after">
               <Amount sat={entry.creditSat} />
@@ -64,7 +64,7 @@ export function CreditDialog({ account, onClose }: { account: OperatorAccountDet
           {isChecking ? (
             <>
               <p>
-                {verb} <strong className="amount">{sats(Math.abs(amountSat))}</strong> {way === 'give' ? 'to' : 'from'}{' '}
+                {verb} <strong className="amount">{sats(Math.abs(amountSat))}</strong> {way === 'add' ? 'to' : 'from'}{' '}
                 <bdi>{account.name}</bdi>
                 {account.emails[0] && ` (${account.emails[0]})`}?
               </p>
@@ -77,7 +77,7 @@ export function CreditDialog({ account, onClose }: { account: OperatorAccountDet
               </p>
               {others.map((attempt) => (
                 <p className="note small" key={attempt.key}>
-                  Before, you {attempt.amountSat < 0 ? 'took' : 'gave'} <Amount sat={Math.abs(attempt.amountSat)} /> (“
+                  You {attempt.amountSat < 0 ? 'deducted' : 'added'} <Amount sat={Math.abs(attempt.amountSat)} /> before (“
                   <bdi>{attempt.reason}</bdi>”). That may or may not have worked: look at the balance and the activity of the
                   account.
                 </p>
@@ -104,12 +104,12 @@ export function CreditDialog({ account, onClose }: { account: OperatorAccountDet
                 </p>
               )}
               <SegmentedControl
-                aria-label="Give or take"
+                aria-label="Add or deduct"
                 value={way}
-                onChange={(value) => setWay(value === 'take' ? 'take' : 'give')}
+                onChange={(value) => setWay(value === 'deduct' ? 'deduct' : 'add')}
                 data={[
-                  { value: 'give', label: 'Give credit' },
-                  { value: 'take', label: 'Take credit' },
+                  { value: 'add', label: 'Add credit' },
+                  { value: 'deduct', label: 'Deduct credit' },
                 ]}
               />
               <NumberInput
