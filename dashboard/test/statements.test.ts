@@ -123,7 +123,7 @@ test('dashboard: how long credit lasts is rounded to the nearest year, and never
   expect(lasts(0)).toBe('Used up.')
   expect(lasts(-5)).toBe('Used up.')
   expect(lasts(30)).toBe('Will last less than a minute with 1 running node.')
-  // The amounts offered for a top-up (lastsUntil) say the same.
+  // lastsUntil, for the top-up amounts, has the same limit of 10 years.
   expect(lasts(10.97 * YEAR)).toBe('Will last more than 10 years with 1 running node.')
   expect(lasts(9.97 * YEAR)).toBe('Will last about 10 years with 1 running node.')
   expect(lasts(null)).toBe('No running node uses it.')

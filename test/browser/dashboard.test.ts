@@ -157,7 +157,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await deleting.getByLabel('Type shop to confirm').fill('shop')
     await confirm.click()
     await heading(page, 'Nodes').waitFor()
-    await page.getByText('You have no node yet.').waitFor()
+    await page.getByText('You have no nodes yet.').waitFor()
     const left = await fetch(`${server.url}/v1/nodes`, { headers: { authorization } })
     expect(await left.json()).toEqual({ nodes: [] })
   })

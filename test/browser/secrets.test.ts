@@ -174,7 +174,7 @@ inBrowser('secrets are shown once', () => {
       .toMatch(/last used/)
     await page.getByRole('button', { name: 'Revoke only reads' }).click()
     await dialog(page, 'Revoke only reads?').getByRole('button', { name: 'Revoke key' }).click()
-    await page.getByText('You have no API key yet.').waitFor()
+    await page.getByText('You have no API keys yet.').waitFor()
     expect(await status('/nodes')).toBe(401)
   })
 

@@ -179,16 +179,16 @@ inBrowser('signing in to the dashboard', () => {
     const person = await newPerson(server)
     const { page, email } = person
     await person.open('nodes')
-    await page.getByText('You have no node yet.').waitFor()
+    await page.getByText('You have no nodes yet.').waitFor()
     await server.sql()`DELETE FROM people_sessions WHERE person_id = ${person.userId}`
     await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Developers' }).click()
     await heading(page, 'Sign in').waitFor()
-    expect(await page.getByText('You have no node yet.').count()).toBe(0)
+    expect(await page.getByText('You have no nodes yet.').count()).toBe(0)
     await page.getByText('You were signed out.').waitFor()
     await page.getByText('you continue where you left off').waitFor()
     await signIn(page, email)
     await heading(page, 'Developers').waitFor()
-    await page.getByText('You have no API key yet.').waitFor()
+    await page.getByText('You have no API keys yet.').waitFor()
     // The same happens if the session ended while no page was open.
     await server.sql()`DELETE FROM people_sessions WHERE person_id = ${person.userId}`
     await page.goto(`${server.url}/dashboard/nodes`)
@@ -197,7 +197,7 @@ inBrowser('signing in to the dashboard', () => {
     // After a reload, nothing of the previous page is in memory.
     await page.reload()
     await signIn(page, email)
-    await page.getByText('You have no node yet.').waitFor()
+    await page.getByText('You have no nodes yet.').waitFor()
     expect(new URL(page.url()).pathname).toBe('/dashboard/nodes')
   })
 

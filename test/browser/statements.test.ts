@@ -309,7 +309,7 @@ inBrowser('what the dashboard says', () => {
     expect([await name.isDisabled(), await confirm.isDisabled()]).toEqual([true, true])
     await accept.check()
     await confirm.click()
-    await page.getByText('You have no node yet.').waitFor()
+    await page.getByText('You have no nodes yet.').waitFor()
   })
 
   test('dashboard: while the balance loads, deleting a node neither calls it unknown nor goes on', async () => {

@@ -27,7 +27,7 @@ inBrowser('webhooks in the dashboard', () => {
     const { page } = person
     await person.open('developers')
     await page.getByRole('tab', { name: 'Webhooks' }).click()
-    await page.getByText('You have no webhook yet.').waitFor()
+    await page.getByText('You have no webhooks yet.').waitFor()
     await untilText(page.getByRole('region', { name: 'On your laptop' }), 'boltyard listen --forward-to')
 
     // A refusal is shown next to its field, which gets the focus and names the error to a screen reader.
@@ -119,7 +119,7 @@ inBrowser('webhooks in the dashboard', () => {
     await listed.click()
     await page.getByRole('button', { name: 'Delete webhook…' }).click()
     await dialog(page, 'Delete this webhook?').getByRole('button', { name: 'Delete webhook' }).click()
-    await page.getByText('You have no webhook yet.').waitFor()
+    await page.getByText('You have no webhooks yet.').waitFor()
     expect(await person.want(200, 'GET', '/webhooks')).toEqual({ webhooks: [] })
   })
 

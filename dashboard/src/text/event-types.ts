@@ -12,7 +12,7 @@ const TYPES: Record<EventType, string> = {
   'node.updated': 'An update is complete.',
   'node.rolled_back': 'An update failed, and the node was returned to its previous version.',
   'node.deleted': 'The node was deleted.',
-  'credit.low': 'The credit lasts a week or a day at most.',
+  'credit.low': 'The credit will run out within a week, or within a day.',
   'credit.grace': 'The credit is used up. Nodes still run.',
   'credit.exhausted': 'Nodes are being stopped for lack of credit.',
   'credit.topped_up': 'A top-up was paid.',

@@ -52,7 +52,7 @@ export function Ledger({ query, credit, entries, isFiltered, isOld }: Props) {
             <MsatAmount msat={credit.matching.amountMsat} />. The balance next to an entry is that of the whole ledger.
           </>
         ) : (
-          'Each line shows the balance after it. All lines together are the balance above.'
+          'Each line shows the balance after it. The lines add up to the balance above.'
         )}
       </p>
       {entries.length === 0 && !hasUnposted && !isOld ? (

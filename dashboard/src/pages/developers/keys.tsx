@@ -46,7 +46,7 @@ export function DevelopersPage() {
         {keys.data?.length === 0 && (
           <EmptyState
             art="keys"
-            title="You have no API key yet."
+            title="You have no API keys yet."
             sentence="Your programs send one with each request."
             action={button}
             curl={whoAmICurl(me.publicUrl)}

@@ -41,7 +41,7 @@ export function NodesPage() {
       {nodes.data?.length === 0 && (
         <EmptyState
           art="nodes"
-          title="You have no node yet."
+          title="You have no nodes yet."
           sentence="A node receives your payments. Creating one takes a few seconds."
           action={button}
           curl={createNodeCurl(me.publicUrl)}

@@ -50,7 +50,7 @@ export function AccountsPage() {
       {accounts?.length === 0 && search === undefined && (
         <EmptyState
           art="keys"
-          title="There is no account yet."
+          title="No accounts yet."
           sentence="Invite someone, or yourself: whoever uses the link gets an account."
           action={invite}
           curl={`curl -X POST ${me.publicUrl}/operator/v1/invitations -H "authorization: Bearer $OPERATOR_TOKEN"`}

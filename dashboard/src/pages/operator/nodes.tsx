@@ -51,7 +51,7 @@ export function NodesPage() {
             ? 'No such node was found. It may be among the deleted nodes.'
             : isFailed
               ? 'No node needs attention: none has failed, and all that are ready respond.'
-              : 'There is no node yet.'
+              : 'No nodes yet.'
         }
       />
     </Page>

@@ -17,7 +17,7 @@ export function Recent({ payments, isSandbox }: { payments: GatewayPayment[]; is
       </div>
       {payments.length === 0 ? (
         <p className="dim recent-empty">
-          No payment has been received yet.{' '}
+          No payments have been received yet.{' '}
           {isSandbox ? (
             <TextLink to="/gateway/try-it">Try a paid request</TextLink>
           ) : (

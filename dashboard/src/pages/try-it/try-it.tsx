@@ -14,8 +14,8 @@ export function TryItPage() {
     <TabbedPage section="Gateway" at="/gateway/try-it">
       {!me.isSandbox ? (
         <p className="note">
-          On a sandbox, you can try out a payment here step by step, with a test customer and play money. This service uses real
-          money. See <TextLink to="/developers">Developers</TextLink> for the same steps as code.
+          On a sandbox, you can try out a payment here step by step, with a test customer and play money. This service is not a
+          sandbox. See <TextLink to="/developers">Developers</TextLink> for the same steps as code.
         </p>
       ) : (
         <>

@@ -52,7 +52,7 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
       {rows?.length === 0 && (
         <EmptyState
           art={status ? 'search' : 'webhooks'}
-          title={status ? 'No deliveries have this status.' : 'Nothing was sent yet.'}
+          title={status ? 'No deliveries have this status.' : 'Nothing has been sent yet.'}
           sentence={
             status
               ? 'Choose another status above.'

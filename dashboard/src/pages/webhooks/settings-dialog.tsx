@@ -165,7 +165,7 @@ function SettingsDialog({ title, verb, failure, again, settings, onCancel, onSub
                 <Radio
                   value="some"
                   label="Only selected nodes"
-                  description="Events of credit and API keys belong to no node, so they are not sent."
+                  description="Credit and API key events do not belong to a node, so they are not sent."
                 />
               </Stack>
             </Radio.Group>

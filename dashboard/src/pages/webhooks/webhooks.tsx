@@ -44,7 +44,7 @@ export function WebhooksPage() {
         {webhooks.data?.length === 0 && (
           <EmptyState
             art="webhooks"
-            title="You have no webhook yet."
+            title="You have no webhooks yet."
             sentence="A webhook sends events to your server as they happen: a payment arrived, a node failed, credit runs low."
             action={button}
             curl={createWebhookCurl(me.publicUrl)}
