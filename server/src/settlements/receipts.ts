@@ -1,8 +1,8 @@
-import { listReceived, placeAfter, type ReceivedPlace } from '../lightning/phoenixd/received.ts'
+import { listReceived, placeAfter } from '../lightning/phoenixd/received.ts'
 import type { Logger } from '../platform/log.ts'
 import type { NoteChange } from '../store/changes.ts'
 import type { Sql } from '../store/db.ts'
-import { type DueList, finishList, recordReceipts, takeDueLists } from '../store/nodes/receipts.ts'
+import { type DueList, finishList, keepList, recordReceipts, takeDueLists, type UnfinishedList } from '../store/nodes/receipts.ts'
 import type { AskableNode } from './askable-node.ts'
 
 const SWEEP_EVERY_MS = 5_000
@@ -11,9 +11,6 @@ const LIST_TIMEOUT_MS = 60_000
 const ASK_TIMEOUT_MS = 10_000
 /** A payment may appear in the list a moment after the time at which it was completed. */
 const OVERLAP_MS = 60_000
-
-/** A list that is being read, newest first: all that comes before `place`, and was received before `startedMs`, is recorded. */
-type Reading = { startedMs: number; newestMs: number; place: ReceivedPlace }
 
 export type ReceiptsDeps = {
   sql: Sql
@@ -31,8 +28,6 @@ export class Receipts {
   readonly #deps: ReceiptsDeps
   readonly #listTimeoutMs: number
   readonly #busy = new Set<Promise<void>>()
-  /** By node: lists that took too long. They continue where they stopped. After a restart of the service they begin again. */
-  readonly #unfinished = new Map<string, Reading>()
   #nextAtMs = 0
   #stopped = false
 
@@ -55,30 +50,30 @@ export class Receipts {
     }
   }
 
-  async #list({ nodeId, fromMs }: DueList): Promise<void> {
+  async #list({ nodeId, fromMs, unfinished }: DueList): Promise<void> {
     const { sql, accessTo, noteChange } = this.#deps
     const access = await accessTo(nodeId)
     if (!access?.address) return
     const deadline = performance.now() + this.#listTimeoutMs
-    const unfinished = this.#unfinished.get(nodeId)
-    const reading: Reading = unfinished ?? { startedMs: Date.now(), newestMs: fromMs, place: { fromMs, offset: 0 } }
+    let list: UnfinishedList = unfinished ?? { startedMs: Date.now(), newestMs: fromMs, place: { fromMs, offset: 0 } }
     for (;;) {
       if (this.#stopped || performance.now() > deadline) return
-      const page = await listReceived(access.address, access.password(), reading.place, ASK_TIMEOUT_MS)
+      const page = await listReceived(access.address, access.password(), list.place, ASK_TIMEOUT_MS)
       if (page.answer !== 'received') return
       if (page.payments.length > 0) {
         const accountId = await recordReceipts(sql, nodeId, page.payments)
         if (accountId !== undefined) noteChange(accountId, 'payments')
       }
-      reading.newestMs = Math.max(reading.newestMs, ...page.payments.map(({ completedAtMs }) => completedAtMs))
+      const newestMs = Math.max(list.newestMs, ...page.payments.map(({ completedAtMs }) => completedAtMs))
+      list = { ...list, newestMs }
       if (page.isLastPage) break
-      reading.place = placeAfter(reading.place, page.payments)
-      this.#unfinished.set(nodeId, reading)
+      list = { ...list, place: placeAfter(list.place, page.payments) }
+      // If this takes too long, the next turn continues from here.
+      await keepList(sql, nodeId, list)
     }
     // A time in the future would hide payments that are received before it.
-    const untilMs = Math.max(fromMs, Math.min(reading.newestMs, reading.startedMs) - OVERLAP_MS)
-    await finishList(sql, nodeId, untilMs, unfinished === undefined)
-    this.#unfinished.delete(nodeId)
+    const untilMs = Math.max(fromMs, Math.min(list.newestMs, list.startedMs) - OVERLAP_MS)
+    await finishList(sql, nodeId, untilMs, unfinished === null)
   }
 
   async close(): Promise<void> {

@@ -10,7 +10,7 @@ import type { Database } from '../../src/store/db.ts'
 import { freshDatabase, NOON, newAccount, newNode } from '../support/credit.ts'
 import { eventually } from '../support/server.ts'
 
-/** One turn reads two of the four pages, or one if the machine is busy. */
+/** One turn reads at most two of the four pages. A list that began again in each turn would never end. */
 const PAGE_MS = 100
 const TURN_MS = 150
 const PAYMENTS = 1_500
@@ -55,18 +55,17 @@ test('dashboard: a list of receipts that takes too long continues where it stopp
   const address = { host: '127.0.0.1', port: (node.address() as AddressInfo).port }
   const accessTo = async () => ({ address, password: () => 'x' })
   const deps = { sql, accessTo, noteChange: () => undefined, log: await createLogger('warn') }
-  const receipts = new Receipts(deps, TURN_MS)
+  // Two processes, as on Kubernetes: either may take the next turn.
+  const processes = [new Receipts(deps, TURN_MS), new Receipts(deps, TURN_MS)]
   const recorded = async (): Promise<number> => (await sql`SELECT 1 FROM node_receipts WHERE node_id = ${nodeId}`).length
   const isComplete = async (): Promise<boolean> =>
     (await sql`SELECT 1 FROM node_receipt_lists WHERE node_id = ${nodeId} AND listed_at IS NOT NULL`).length > 0
 
   await eventually(async () => {
-    await receipts.sweep('nowhere')
+    for (const one of processes) await one.sweep('nowhere')
     await sql`UPDATE node_receipt_lists SET next_at = now()`
     return isComplete()
   }, 'the whole list')
   expect(await recorded()).toBe(PAYMENTS + 1)
-  // Read from the beginning in each turn, it would never end.
-  expect(pages).toBeLessThan(12)
-  await receipts.close()
+  for (const one of processes) await one.close()
 })

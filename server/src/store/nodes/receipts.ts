@@ -6,7 +6,14 @@ const LIST_EVERY_SECONDS = 300
 /** If the last list of a node is older than this, the node may have received more than we know. */
 const STALE_MINUTES = 15
 
-export type DueList = { nodeId: string; fromMs: number }
+/** A list that is being read, newest first: all that comes before `place`, and was received before `startedMs`, is recorded. */
+export type UnfinishedList = {
+  startedMs: number
+  newestMs: number
+  place: { fromMs: number; toMs?: number | undefined; offset: number }
+}
+/** `unfinished`: the list that the last turn did not finish. */
+export type DueList = { nodeId: string; fromMs: number; unfinished: UnfinishedList | null }
 export type Receipt = { paymentHash: string; amountSat: number; completedAtMs: number }
 
 /** Ready nodes of this host that are to list what they have received. Each is taken by one caller, and again after five minutes. */
@@ -17,7 +24,7 @@ export async function takeDueLists(sql: Sql, host: string, limit: number): Promi
     WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL AND coalesce(known.next_at <= now(), true)
     ORDER BY known.next_at NULLS FIRST LIMIT ${limit}
     ON CONFLICT (node_id) DO UPDATE SET next_at = excluded.next_at WHERE l.next_at <= now()
-    RETURNING node_id AS "nodeId", unix_ms(coalesce(listed_until, now() - ${FIRST_LIST_DAYS} * interval '1 day')) AS "fromMs"`
+    RETURNING node_id AS "nodeId", unix_ms(coalesce(listed_until, now() - ${FIRST_LIST_DAYS} * interval '1 day')) AS "fromMs", unfinished`
 }
 
 /** Records what is neither a gateway payment nor a top-up, once. Returns the account if there was anything new. */
@@ -37,11 +44,15 @@ export async function recordReceipts(sql: Sql, nodeId: string, receipts: Receipt
   return row?.accountId
 }
 
+export async function keepList(sql: Sql, nodeId: string, unfinished: UnfinishedList): Promise<void> {
+  await sql`UPDATE node_receipt_lists SET unfinished = ${sql.json(unfinished)} WHERE node_id = ${nodeId}`
+}
+
 /** If the list is not current, because it took several turns, the next one is due at once: it has what was received in the meantime. */
 export async function finishList(sql: Sql, nodeId: string, untilMs: number, isCurrent: boolean): Promise<void> {
   const change = isCurrent ? sql`listed_at = now()` : sql`next_at = now()`
   await sql`
-    UPDATE node_receipt_lists SET ${change}, listed_until = to_timestamp(${untilMs} / 1000.0) WHERE node_id = ${nodeId}`
+    UPDATE node_receipt_lists SET ${change}, listed_until = to_timestamp(${untilMs} / 1000.0), unfinished = NULL WHERE node_id = ${nodeId}`
 }
 
 /** Nodes of the account, or this one, that may have received more than is recorded. One that is stopped receives nothing. */
