@@ -208,6 +208,28 @@ export function describeRuntime(
       expect((await ended(updating)).observed).toMatchObject({ isUntouched: false })
     })
 
+    test('C25: an update never goes back to a copy that is older than the data', async () => {
+      const node = await running()
+      await stopped(node)
+      await copied(node)
+      const again = await running(wanting(node, { run: 2 }))
+      await stopped(again)
+      const hoursLater = { ...again, history: { ...again.history, startedAtMs: Date.now() + 7_200_000 } }
+      // Where only the new version's process proves that it never ran, an old copy is refused before the update begins.
+      const refusal = await opened.runtime.keepCopy(hoursLater, '0.8.0').then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      if (refusal !== undefined) {
+        expect(refusal).toBeInstanceOf(CannotStart)
+        expect(String(refusal)).toContain('older than the data')
+        return
+      }
+      const next = wanting(again, { version: '1.0.0', run: 3 })
+      await opened.runtime.start(next, materialOf(node.id), mine)
+      expect((await ended(started(next, { previousVersion: '0.8.0' }))).observed).toMatchObject({ isUntouched: false })
+    })
+
     test('removing one node leaves the others as they are', async () => {
       const [one, other] = [await running(), await running()]
       await stopped(one)

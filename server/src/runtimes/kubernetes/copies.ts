@@ -6,11 +6,13 @@ import { nextClaimName, snapshotName } from './copy-names.ts'
 import type { NodeObjects } from './node-objects.ts'
 import { claimNameIn, claimOf, EVIDENCE, PATHS, REPLACED_BY, RESTORED, type Storage, snapshotOf } from './objects.ts'
 import { isScaledDown, wasNeverUsed } from './pod-state.ts'
-import type { Claim } from './types.ts'
+import type { Claim, Snapshot } from './types.ts'
 
 const POLL_MS = 200
 /** After this long, `keep` returns false. The reconciler then records the state and calls it again. */
 const PATIENCE_MS = 2_000
+/** By how much the clocks of the cluster and the database may differ. */
+const CLOCK_DIFFERENCE_MS = 600_000
 
 /** Copies of a node's data as VolumeSnapshots, made before an update. */
 export class Copies {
@@ -38,6 +40,8 @@ export class Copies {
     if (!snapshot) {
       await client.create(PATHS.snapshots(place.namespace), snapshotOf(place, node.id, name, claimName, this.#snapshotClass))
       crashpoint('copy: unfinished')
+    } else if (isOlderThanData(snapshot, node)) {
+      throw new CannotStart(`its data cannot be copied: the VolumeSnapshot ${name} is older than the data, and must be deleted`)
     }
     return this.#isReady(name)
   }
@@ -81,4 +85,9 @@ export class Copies {
     // The evidence is no longer needed once the result is recorded.
     await this.#objects.release(node.id, pod, EVIDENCE)
   }
+}
+
+/** Made before the node last ran, by an earlier release or by somebody else. To roll back to it could lose funds. */
+function isOlderThanData({ metadata }: Snapshot, { history }: NodeSpec): boolean {
+  return Date.parse(metadata.creationTimestamp ?? '') < (history.startedAtMs ?? 0) - CLOCK_DIFFERENCE_MS
 }

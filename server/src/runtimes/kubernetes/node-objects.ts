@@ -63,7 +63,9 @@ export class NodeObjects {
       if (next === undefined) return { claim, claimName: name }
       name = next
     }
-    throw new TryAgain(`the ${REPLACED_BY} annotations of the volume claims of ${nodeId} form a cycle; correct them`)
+    throw new TryAgain(
+      `the ${REPLACED_BY} annotations of the volume claims of ${nodeId} form a cycle, or a chain of more than ${MAX_REPLACED}; correct them`,
+    )
   }
 
   /**
