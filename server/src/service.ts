@@ -78,7 +78,7 @@ export async function startReaper(config: Config): Promise<{ close: () => Promis
   await reachStore(sql)
   await migrate(sql)
   const log = await createLogger(config.logLevel)
-  const closeHealth = await serveHealth({ ...config, checkStore: () => checkStore(sql), log })
+  const closeHealth = await serveHealth({ config, checkStore: () => checkStore(sql), log })
   const reaper = await openReaper({ config, sql, log })
   return {
     close: async () => {

@@ -28,13 +28,22 @@ beforeAll(async () => {
   await eventually(() => reaper.send('GET', '/healthz'), 'the reaper to listen')
 })
 
-const seen = ({ status, text, headers }: Answer) => [status, text, headers['content-type'], headers.allow]
+const NOTED = ['content-type', 'allow', 'x-content-type-options', 'strict-transport-security']
+const seen = ({ status, text, headers }: Answer) => [status, text, ...NOTED.map((name) => headers[name])]
 
 test.each(['GET', 'HEAD'])('its health checks answer %s as those of the API do', async (method) => {
   for (const path of ['/healthz', '/readyz', '/readyz?from=kubelet']) {
     const answer = await reaper.send(method, path)
     expect(answer.status).toBe(200)
     expect(seen(answer)).toEqual(seen(await yard.send(method, path)))
+  }
+})
+
+test('C3: every response has the request’s id, or a new one', async () => {
+  for (const path of ['/healthz', '/nothing']) {
+    const named = await reaper.send('GET', path, { headers: { 'x-request-id': 'kubelet-1' } })
+    expect(named.headers['x-request-id']).toBe('kubelet-1')
+    expect((await reaper.send('GET', path)).headers['x-request-id']).toMatch(/^req_/)
   }
 })
 
