@@ -104,6 +104,7 @@ export function Filters() {
             inputMode="numeric"
             typed={min?.toString() ?? ''}
             errorOf={amountError}
+            isCleared={!isFiltered(place)}
             onTyped={(text) => set({ min: wholeSat(text) })}
           />
           <TypedInput
@@ -112,6 +113,7 @@ export function Filters() {
             typed={max?.toString() ?? ''}
             error={rangeError(min, max)}
             errorOf={amountError}
+            isCleared={!isFiltered(place)}
             onTyped={(text) => set({ max: wholeSat(text) })}
           />
         </>
@@ -149,10 +151,12 @@ type TypedProps = Omit<ComponentProps<typeof TextInput>, 'value' | 'onChange'> &
   onTyped: (text: string) => void
   /** What is wrong with the text, if anything. Such a text is not reported, so the list stays as it is. */
   errorOf?: (text: string) => string | undefined
+  /** No filter is set. When the last one goes, so does a text that is wrong: the filters never had it. */
+  isCleared?: boolean
 }
 
 /** Reports what was typed after a short pause, so that not every letter is a request. */
-function TypedInput({ typed, onTyped, error, errorOf, ...props }: TypedProps) {
+function TypedInput({ typed, onTyped, error, errorOf, isCleared = false, ...props }: TypedProps) {
   const [text, setText] = useState(typed)
   const wrong = errorOf?.(text)
   const isWrong = wrong !== undefined
@@ -165,6 +169,9 @@ function TypedInput({ typed, onTyped, error, errorOf, ...props }: TypedProps) {
     reported.current = typed
     setText(typed)
   }, [typed])
+  useEffect(() => {
+    if (isCleared) setText(reported.current)
+  }, [isCleared])
   useEffect(() => {
     if (text === reported.current || isWrong) return
     const timer = setTimeout(() => {

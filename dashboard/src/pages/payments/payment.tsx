@@ -4,7 +4,7 @@ import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useLocation, useParams } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { subjectsQuery } from '../../api/activity.ts'
-import { type GatewayPaymentDetails, isFiltered, paymentQuery } from '../../api/payments.ts'
+import { type GatewayPaymentDetails, isFiltered, type PaymentPlace, paymentQuery } from '../../api/payments.ts'
 import { meQuery, nodesQuery } from '../../api/queries.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Id } from '../../components/id.tsx'
@@ -54,7 +54,7 @@ export function PaymentPage() {
               </Button>
             )}
             <TextLink to="/gateway" search={paymentList}>
-              {isFiltered(paymentList) ? 'Back to the filtered payments' : 'All payments'}
+              {listName(paymentList)}
             </TextLink>
           </Group>
         )
@@ -152,6 +152,11 @@ function Facts({ payment }: { payment: GatewayPaymentDetails }) {
       </dl>
     </section>
   )
+}
+
+function listName(place: PaymentPlace): string {
+  if (isFiltered(place)) return 'Back to the filtered payments'
+  return place.cursor === undefined && place.after === undefined ? 'All payments' : 'Back to the payments'
 }
 
 function Creator({ createdBy }: Pick<GatewayPaymentDetails, 'createdBy'>) {
