@@ -91,8 +91,8 @@ export class SecretFile {
 
   /** An empty file is used: an earlier run was killed right after creating it. */
   static create(path: string, what: string, document: object): SecretFile {
-    if (statSync(path, { throwIfNoEntry: false })?.size === 0) return SecretFile.reopen(path).#written(document)
     try {
+      if (statSync(path, { throwIfNoEntry: false })?.size === 0) return SecretFile.reopen(path).#written(document)
       closeSync(openSync(path, 'wx', 0o600))
     } catch (error) {
       if (!isSystemError(error)) throw error

@@ -112,7 +112,7 @@ test('selling 5: invalid options are errors', () => {
     [{ nodeId: '' }, /nodeId/],
     [{ amountSat: 0 }, /amountSat/],
     [{ amountSat: '10' }, /amountSat/],
-    [{ protocol: 'lsat' }, /`protocol` must be 'mpp', 'l402', 'x402' or 'both'/],
+    [{ protocol: 'lsat' }, /`protocol` must be 'mpp', 'l402', 'x402', 'both' or a list/],
     [{ protocols: ['mpp', 'lsat'] }, /`protocols` must contain .* nothing else/],
     [{ protocols: [] }, /`protocols` must contain at least one of/],
     [{ protocols: ['mpp'], protocol: 'mpp' }, /not both/],

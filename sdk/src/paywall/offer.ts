@@ -22,7 +22,7 @@ export function protocolsOf({
     throw new TypeError(
       protocol === undefined
         ? "`protocols` must contain at least one of 'mpp', 'l402' and 'x402', and nothing else."
-        : "`protocol` must be 'mpp', 'l402', 'x402' or 'both'.",
+        : "`protocol` must be 'mpp', 'l402', 'x402', 'both' or a list of the first three.",
     )
   return offered
 }

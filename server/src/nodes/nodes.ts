@@ -264,7 +264,11 @@ export class Nodes {
     const { version: lastRun } = node.history
     const isOld = lastRun !== null && this.#isNewer(lastRun, version)
     if (isOld || !isInCatalog || !this.#isNewer(version, node.version ?? node.desiredVersion)) {
-      const why = isInCatalog ? 'is not newer than the node’s version' : 'is not in the catalog'
+      const why = !isInCatalog
+        ? 'is not in the catalog'
+        : isOld
+          ? `is older than ${lastRun}, which has already used the node’s data`
+          : 'is not newer than the node’s version'
       throw new Problem(
         'no_update_available',
         wanted === undefined
