@@ -16,8 +16,8 @@ async function send(accountId: string, amountSat: number, answer: () => Response
   ).catch((cause: unknown) => cause)
   return { key, error }
 }
-const refused = (status: number, code: string) => () =>
-  new Response(JSON.stringify({ error: { code, message: 'No.' } }), { status })
+const refused = (status: number, code: string, reason?: string) => () =>
+  new Response(JSON.stringify({ error: { code, message: 'No.', reason } }), { status })
 const lost = (): Response => {
   throw new TypeError('the network failed')
 }
@@ -26,6 +26,7 @@ const done = (): Response => new Response('{}')
 test.each([
   ['a lost response', lost],
   ['a proxy that did not wait', refused(504, 'status_504')],
+  ['a node whose response was lost', refused(502, 'payment_service_unavailable', 'outcome_unknown')],
   ['a first request that is still running', refused(409, 'operation_in_progress')],
 ])('C86: after %s, the same credit is sent with the same key, also after a new sign-in', async (name, uncertain) => {
   const first = await send(name, 5_000, uncertain)
@@ -47,6 +48,7 @@ test.each([
   ['bad_request', 400],
   ['unauthorized', 401],
   ['rate_limited', 429],
+  ['payment_service_unavailable', 502],
 ])('C86: a credit that was refused with %s is not taken for one that may have worked', async (code, status) => {
   await send(code, 5_000, refused(status, code))
   expect(openAttempts(code)).toEqual([])

@@ -88,6 +88,10 @@ function noAnswer(method: string, message: string, requestId: string): ApiError 
   return new ApiError({ status: 0, code: isUncertain ? 'uncertain' : 'no_answer', message, requestId, isUncertain })
 }
 
+/** Only this 5xx always comes from the service, which says if it does not know the outcome. Any other may be of a proxy that stopped waiting. */
+const isCertain = (code: string | undefined, { reason }: { reason?: unknown }): boolean =>
+  code === 'payment_service_unavailable' && reason !== 'outcome_unknown'
+
 function errorOf(method: string, response: Response, answer: unknown, hasKey: boolean): ApiError {
   const { code, message, requestId, ...details }: Partial<ErrorBody['error']> =
     (answer as Partial<ErrorBody> | undefined)?.error ?? {}
@@ -102,11 +106,9 @@ function errorOf(method: string, response: Response, answer: unknown, hasKey: bo
       (isOfProxy ? `The service ${fault} (status ${response.status}).` : `The service returned status ${response.status}.`),
     requestId: requestId ?? response.headers.get('x-request-id'),
     retryAfterSeconds: Number(response.headers.get('retry-after')) || null,
-    // This is the only 5xx code that always comes from the service, after it has finished the request. Other 5xx may come from a
-    // proxy that stopped waiting. After `operation_in_progress`, an earlier request with the same key may still be running.
+    // After `operation_in_progress`, an earlier request with the same key may still be running.
     isUncertain:
-      (method !== 'GET' && response.status >= 500 && code !== 'payment_service_unavailable') ||
-      (hasKey && code === 'operation_in_progress'),
+      (method !== 'GET' && response.status >= 500 && !isCertain(code, details)) || (hasKey && code === 'operation_in_progress'),
     details,
   })
 }
