@@ -178,6 +178,8 @@ describe.concurrent('a good update', () => {
       const again = await yard.v1('POST', `/${id}/update`, json === undefined ? {} : { json })
       expect([again.status, again.json().error.code], JSON.stringify(json)).toEqual([400, 'no_update_available'])
     }
+    const { message } = (await yard.v1('POST', `/${id}/update`, { json: { version: OLD } })).json().error
+    expect(message).toMatch(/^The requested version is older than \S+, which has already used the node’s data\. /)
   })
 
   test('the copy is kept for seven days, and then it is gone', async () => {
