@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually, Hopeless } from '../../../testing/eventually.ts'
-import { getInfo } from '../../src/lightning/phoenixd/client.ts'
+import { createInvoice, getInfo } from '../../src/lightning/phoenixd/client.ts'
 import { lightningIdOf } from '../../src/nodes/lightning-id.ts'
 import { newMaterial } from '../../src/nodes/material.ts'
 import {
@@ -213,6 +213,10 @@ export function describeRuntime(
       await stopped(node)
       await copied(node)
       const again = await running(wanting(node, { run: 2 }))
+      const address = await opened.runtime.address(node.id)
+      if (!address) throw new Error('no address')
+      const invoice = { amountSat: 21, description: 'changes the data', externalId: 'x', expirySeconds: 600 }
+      expect(await createInvoice(address, materialOf(node.id).password, invoice, 60_000)).toMatchObject({ answer: 'invoice' })
       await stopped(again)
       const hoursLater = { ...again, history: { ...again.history, startedAtMs: Date.now() + 7_200_000 } }
       // Where only the new version's process proves that it never ran, an old copy is refused before the update begins.
