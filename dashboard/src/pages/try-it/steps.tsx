@@ -6,6 +6,7 @@ import type { DashboardNode, Me } from '../../api/types.ts'
 import { Amount } from '../../components/amount.tsx'
 import { ButtonLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
+import { Success } from '../../components/success.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { LANGUAGES } from '../../text/code/languages.ts'
 import { nextOf, type Run, STEPS, type Step, type Terms, take } from './purchase.ts'
@@ -194,8 +195,8 @@ export function TryItSteps({ me, nodes }: Props) {
       })}
       <div role="status" aria-live="polite" ref={end}>
         {run?.issued && isOver && (
-          <div className="card">
-            <p className="paid">paid ✓</p>
+          <div className="card stack">
+            <Success word="Paid" />
             <Held run={run} name={nodes.find(({ id }) => id === run.terms.nodeId)?.name} />
             <Group>
               <ButtonLink to="/gateway/payments/$paymentId" params={{ paymentId: run.issued.id }} variant="default">
