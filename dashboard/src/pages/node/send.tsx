@@ -110,6 +110,7 @@ function SendForm({ node }: Props) {
           {text.trim() !== '' && <OtherDestination to={to} />}
           {isAmountOpen && (
             <NumberInput
+              className="number-field"
               label="Amount in sat"
               description="This invoice lets you choose the amount."
               min={1}
