@@ -27,6 +27,12 @@ const paddingsOf = (element: any): number[] => {
   return [inner.top - outer.top - 1, inner.left - outer.left - 1].map(Math.round)
 }
 
+const isAboveStepsInWindow = (element: any): boolean => {
+  const { top, bottom } = element.getBoundingClientRect()
+  const step = element.ownerDocument.querySelector('[data-testid=step-issue]')
+  return top >= 0 && bottom <= element.ownerDocument.defaultView.innerHeight && bottom < step.getBoundingClientRect().top
+}
+
 inBrowser('the dashboard, from nothing to a paid request', () => {
   let server: Server
   beforeAll(async () => {
@@ -129,6 +135,8 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await untilText(page.getByTestId('paid'), /^Paid$/)
     // As far from the top of its card as from the side.
     expect(await page.getByTestId('paid').evaluate(paddingsOf)).toEqual([22, 22])
+    // The result is in the window and the steps are below it, so nothing has to be scrolled back to.
+    await expect.poll(() => page.getByTestId('paid').evaluate(isAboveStepsInWindow)).toBe(true)
     await untilText(page.getByRole('region', { name: /^Your server delivers/ }), '"method": "lightning"')
     await untilText(page.getByRole('region', { name: /^Your server redeems/ }), '"resource": "GET /report"')
     await untilText(page.getByTestId('held'), 'On shop: 100 sat before, 350 sat now')
