@@ -108,7 +108,11 @@ function Row({ item, isNew, onRotated }: { item: ApiKey; isNew: boolean; onRotat
   const close = () => setOpen(null)
   const change = useAction(async () => {
     await api.patch(`/keys/${item.id}`, { disabled: !item.disabled })
-    announce(`${item.name}: ${item.disabled ? 'enabled' : 'disabled'}`)
+    announce(
+      <>
+        <bdi>{item.name}</bdi>: {item.disabled ? 'enabled' : 'disabled'}
+      </>,
+    )
     await queryClient.invalidateQueries({ queryKey: ['keys'] })
   })
   const button = { size: 'compact-sm', variant: 'subtle', color: 'gray' } as const
@@ -219,7 +223,11 @@ function RevokeDialog({ item, onClose }: { item: ApiKey; onClose: () => void }) 
   const revoke = useAction(async () => {
     await api.delete(`/keys/${item.id}`)
     onClose()
-    announce(`${item.name} was revoked`)
+    announce(
+      <>
+        <bdi>{item.name}</bdi> was revoked
+      </>,
+    )
     await queryClient.invalidateQueries({ queryKey: ['keys'] })
   })
   return (

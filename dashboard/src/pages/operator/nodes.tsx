@@ -190,7 +190,11 @@ const PHASES: Record<string, string> = {
 function RestoreDialog({ node, onClose }: { node: OperatorNode; onClose: () => void }) {
   const restore = useAction(async () => {
     await undeleteNode(node.id)
-    announce(`${node.name} is restored`)
+    announce(
+      <>
+        <bdi>{node.name}</bdi> is restored
+      </>,
+    )
     onClose()
   })
   return (
