@@ -7,7 +7,7 @@ import { CopyButton } from './copy-button.tsx'
 import { Problem } from './problem.tsx'
 import { QrCode } from './qr-code.tsx'
 import { Snippet } from './snippet.tsx'
-import { Success } from './success.tsx'
+import { Success } from './status.tsx'
 import { useNow } from './time.tsx'
 import { useAction } from './use-action.ts'
 
