@@ -37,7 +37,7 @@ export function NodesPage() {
         what="Your nodes could not be loaded."
         onRetry={() => void nodes.refetch()}
       />
-      {nodes.isPending && <Loading height={220} />}
+      {nodes.isPending && <Loading height={220} shape="list" />}
       {nodes.data?.length === 0 && (
         <EmptyState
           art="nodes"
