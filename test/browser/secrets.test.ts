@@ -110,6 +110,7 @@ inBrowser('secrets are shown once', () => {
     const { page, context } = person
     const answers = recordAnswers(context)
     const box = await createNode(person, 'lost')
+    await untilText(box, 'This is a sandbox: the node holds only play money')
     const secrets = Object.values(await readSecrets(box, CREDENTIALS))
     await answers.text()
     page.on('dialog', (question) => void question.accept())
