@@ -108,7 +108,9 @@ inBrowser('the identity of the dashboard', () => {
     await open()
     await page.getByRole('button', { name: 'Menu', exact: true }).click()
     await page.getByRole('button', { name: 'Close menu' }).waitFor()
-    const [brand = 0, cross = 99] = await page.evaluate<number[]>(MIDDLES(['[role=dialog] .brand > :first-child', '[aria-label="Close menu"]']))
+    const [brand = 0, cross = 99] = await page.evaluate<number[]>(
+      MIDDLES(['[role=dialog] .brand > :first-child', '[aria-label="Close menu"]']),
+    )
     expect(Math.abs(brand - cross)).toBeLessThanOrEqual(1)
 
     await open(`nodes/${nodeId}?tab=connect`)
