@@ -128,7 +128,7 @@ function scenes({ shop, idle, payment }: Shown): Record<string, Scene> {
       path: 'gateway/try-it',
       act: async (page) => {
         await page.getByRole('button', { name: 'Run all steps' }).click()
-        await page.getByText('paid ✓').waitFor()
+        await page.getByTestId('paid').waitFor()
         await page.evaluate('window.scrollTo(0, 0)')
       },
     },

@@ -22,6 +22,17 @@ const isFocusedInWindow = (element: any): boolean => {
   return element === activeElement && top >= 0 && bottom <= defaultView.innerHeight
 }
 
+const paddingsOf = (element: any): number[] => {
+  const [inner, outer] = [element, element.closest('.card')].map((one) => one.getBoundingClientRect())
+  return [inner.top - outer.top - 1, inner.left - outer.left - 1].map(Math.round)
+}
+
+const isAboveStepsInWindow = (element: any): boolean => {
+  const { top, bottom } = element.getBoundingClientRect()
+  const step = element.ownerDocument.querySelector('[data-testid=step-issue]')
+  return top >= 0 && bottom <= element.ownerDocument.defaultView.innerHeight && bottom < step.getBoundingClientRect().top
+}
+
 inBrowser('the dashboard, from nothing to a paid request', () => {
   let server: Server
   beforeAll(async () => {
@@ -105,7 +116,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
       if (verb !== 'One step at a time') await expect.poll(() => button.evaluate(isFocusedInWindow)).toBe(true)
       await button.click()
     }
-    await page.getByText('paid ✓').waitFor()
+    await page.getByTestId('paid').waitFor()
     // This step must not contradict the last step, which says that an L402 credential can be used again.
     await untilText(
       page.getByRole('region', { name: /^Your server redeems/ }),
@@ -115,13 +126,17 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await page.getByRole('tab', { name: 'Payments' }).click()
     await page.getByRole('row', { name: /One report/ }).waitFor()
     await page.getByRole('tab', { name: 'Try it' }).click()
-    await page.getByText('paid ✓').waitFor()
+    await page.getByTestId('paid').waitFor()
     await page.getByRole('button', { name: 'Start again' }).click()
     await page.getByLabel('Protocol').selectOption('MPP')
     await page.getByLabel('Amount in sat').fill('250')
     await page.getByLabel('Description').fill('One photo')
     await page.getByRole('button', { name: 'Run all steps' }).click()
-    await page.getByText('paid ✓').waitFor()
+    await untilText(page.getByTestId('paid'), /^Paid$/)
+    // As far from the top of its card as from the side.
+    expect(await page.getByTestId('paid').evaluate(paddingsOf)).toEqual([22, 22])
+    // The result is in the window and the steps are below it, so nothing has to be scrolled back to.
+    await expect.poll(() => page.getByTestId('paid').evaluate(isAboveStepsInWindow)).toBe(true)
     await untilText(page.getByRole('region', { name: /^Your server delivers/ }), '"method": "lightning"')
     await untilText(page.getByRole('region', { name: /^Your server redeems/ }), '"resource": "GET /report"')
     await untilText(page.getByTestId('held'), 'On shop: 100 sat before, 350 sat now')

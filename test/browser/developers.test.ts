@@ -113,4 +113,27 @@ inBrowser('the page of API keys and the log of requests', () => {
     await main.getByRole('button', { name: 'Show all keys' }).click()
     await page.getByRole('button', { name: 'Edit Server 0' }).waitFor()
   })
+
+  test('dashboard: of many keys, ten are shown, so that the quick start is near; a search and a link show the others', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    for (let index = 0; index < 12; index++)
+      await person.want(201, 'POST', '/keys', { json: { name: `Worker ${index}.`, scopes: [] } })
+    const all = (await person.want(200, 'GET', '/keys')).keys
+    const oldest = all.find(({ name }: { name: string }) => name === 'Worker 0.')
+    const keys = page.getByRole('list', { name: 'API keys' }).locator('> li')
+    await person.open('developers')
+    await untilText(keys.first(), 'Worker 11.')
+    expect(await keys.count()).toBe(10)
+    await page.getByLabel('Find a key').fill('worker 0.')
+    await expect.poll(() => keys.count()).toBe(1)
+    await page.getByLabel('Find a key').fill('')
+    await page.getByRole('button', { name: `Show all ${all.length} keys` }).click()
+    await expect.poll(() => keys.count()).toBe(all.length)
+
+    // The command palette leads to such an address.
+    await page.goto('about:blank')
+    await person.open(`developers#${oldest.id}`)
+    await page.getByRole('button', { name: 'Edit Worker 0.' }).waitFor()
+  })
 })

@@ -251,7 +251,7 @@ inBrowser('how the dashboard looks and loads', () => {
           await new Promise((done) => setTimeout(done, latenessMs(new URL(route.request().url()).pathname)))
           await route.continue()
         })
-        for (const path of ['', 'nodes', 'gateway', 'developers', 'developers/requests']) {
+        for (const path of ['', 'nodes', 'gateway', 'developers', 'developers/requests', 'activity']) {
           await person.open(path)
           await untilLoaded(page)
           // Events and fonts arrive after the content. Shifts that they cause count as well.

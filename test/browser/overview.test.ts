@@ -121,7 +121,7 @@ inBrowser('the overview and nodes', () => {
     )
     await page.getByRole('button', { name: 'Send…' }).click()
     await page.getByRole('button', { name: 'Send now' }).click()
-    await page.getByText('Sent ✓').waitFor()
+    await page.getByTestId('sent').waitFor()
     expect(await page.getByLabel('Invoice', { exact: true }).inputValue()).toBe('')
     expect(await textOf(page.getByTestId('can-send'))).toContain('The node has')
     await page.getByRole('tab', { name: 'Payments' }).click()

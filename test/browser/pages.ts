@@ -118,7 +118,7 @@ export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
   'gateway/try-it': async (page) => {
     await page.getByLabel('Protocol').selectOption('MPP')
     await page.getByRole('button', { name: 'Run all steps' }).click()
-    await page.getByText('paid ✓').waitFor()
+    await page.getByTestId('paid').waitFor()
   },
   credit: async (page) => {
     await page.getByRole('button', { name: 'Create invoice' }).click()

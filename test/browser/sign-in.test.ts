@@ -25,6 +25,9 @@ inBrowser('signing in to the dashboard', () => {
     const hint = page.getByText('Its first account has no owner yet')
     await page.goto(`${server.url}/dashboard/sign-in`)
     await hint.waitFor()
+    expect(await textOf(page.getByRole('main'))).toContain('If you create an account instead, you get a different one.')
+    await page.goto(`${server.url}/dashboard/sign-up`)
+    await page.getByText('This creates another account, not the first one').waitFor()
     await page.goto(claimUrl)
     await heading(page, 'Claim your account').waitFor()
     expect([new URL(page.url()).pathname, new URL(page.url()).hash]).toEqual(['/dashboard/link', ''])
@@ -65,6 +68,28 @@ inBrowser('signing in to the dashboard', () => {
     expect(await textOf(alert)).not.toMatch(/Correct what you entered/)
     await alert.getByRole('link', { name: 'Sign in' }).click()
     await heading(page, 'Sign in').waitFor()
+  })
+
+  test('dashboard: whoever opened the dashboard at another address is told the right one, and not to check the password', async () => {
+    const { email } = await newPerson(server)
+    const page = await (await newContext()).newPage()
+    // As behind a proxy with another address.
+    await page.route('**/auth/sign-*/email', async (route) => {
+      const headers = { ...route.request().headers(), origin: 'http://proxy.example' }
+      await route.fulfill({ response: await route.fetch({ headers }) })
+    })
+    for (const [gate, button] of [
+      ['sign-in', 'Sign in'],
+      ['sign-up', 'Create account'],
+    ] as const) {
+      await page.goto(`${server.url}/dashboard/${gate}`)
+      await page.getByLabel('Email').fill(email)
+      await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+      await page.getByRole('button', { name: button, exact: true }).click()
+      const alert = page.getByRole('alert')
+      await untilText(alert, /This request is only accepted from http:.* Open the dashboard at that address and try again\./)
+      expect(await textOf(alert)).not.toMatch(/[Pp]assword|Sign in again/)
+    }
   })
 
   test('dashboard: until the first response the page shows that it is loading', async () => {

@@ -30,6 +30,9 @@ export class ApiError extends Error {
   }
 }
 
+/** The dashboard was opened at an address at which the service accepts no changes. */
+export const isWrongOrigin = (error: unknown): boolean => error instanceof ApiError && error.details.reason === 'wrong_origin'
+
 export const API = '/dashboard/api'
 
 let onSessionOver: () => void = () => {}
@@ -70,7 +73,7 @@ async function request<T>(
   if (response.ok) return answer as T
 
   const error = errorOf(method, response, answer, idempotencyKey !== undefined)
-  if (error.status === 401 && !keepsSession) onSessionOver()
+  if (error.status === 401 && !keepsSession && !isWrongOrigin(error)) onSessionOver()
   throw error
 }
 

@@ -50,11 +50,13 @@ export default function Chart({ points, unit, label }: Props) {
       font: `12px ${colour('--mantine-font-family')}`,
       ticks: { show: false },
     }
+    const last = points.at(-1)
+    const labelWidth = last ? widthOf(format.format(last.at * 1000), axis.font) : 0
     const plot = new uPlot(
       {
         width: host.clientWidth,
         height: CHART_HEIGHT,
-        padding: [12, 24, 0, 0],
+        padding: [12, (self) => spaceForLast(labelWidth, points.length, self.width - amounts.width), 0, 0],
         cursor: { y: false, x: false, drag: { x: false, y: false }, points: { show: false } },
         legend: { show: false },
         scales: { x: { time: false, range: [-0.6, points.length - 0.4] }, y: { range: [0, highest * 1.1] } },
@@ -145,6 +147,20 @@ const textOf = (point: { at: number; sat: number } | undefined, unit: 'hour' | '
 const barPaths: uPlot.Series.PathBuilder = (...given) => {
   const bars = uPlot.paths.bars?.({ size: [0.7, 48], radius: 0.15 })
   return bars ? bars(...given) : null
+}
+
+/** So that the last label, which is centered below its bar, is not cut off. */
+function spaceForLast(labelWidth: number, count: number, width: number): number {
+  // The scale ends 0.6 of a bar's space after the middle of the last bar.
+  const share = 0.6 / count
+  return Math.max(0, Math.ceil((labelWidth / 2 - share * width) / (1 - share)))
+}
+
+function widthOf(text: string, font: string): number {
+  const context = document.createElement('canvas').getContext('2d')
+  if (!context) return LABEL_WIDTH
+  context.font = font
+  return context.measureText(text).width
 }
 
 /** Always label the last bar, which is the current period. */

@@ -1,5 +1,5 @@
 import { Button, Group } from '@mantine/core'
-import { IconCircleCheck, IconWallet } from '@tabler/icons-react'
+import { IconWallet } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import { api } from '../api/client.ts'
 import { countdown } from '../text/format.ts'
@@ -7,6 +7,7 @@ import { CopyButton } from './copy-button.tsx'
 import { Problem } from './problem.tsx'
 import { QrCode } from './qr-code.tsx'
 import { Snippet } from './snippet.tsx'
+import { Success } from './status.tsx'
 import { useNow } from './time.tsx'
 import { useAction } from './use-action.ts'
 
@@ -35,9 +36,7 @@ export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, c
       <div className="stack">
         <div role="status" aria-live="polite">
           {paid ? (
-            <div className="paid" data-testid="paid">
-              <IconCircleCheck size={28} aria-hidden /> paid ✓ {paid}
-            </div>
+            <Success word="Paid">{paid}</Success>
           ) : (
             <span className="dim">{isOver ? 'This invoice has expired. Create a new one.' : 'Waiting for the payment…'}</span>
           )}

@@ -59,7 +59,7 @@ export function Received({ nodeId, since = 0 }: { nodeId?: string; since?: numbe
       </div>
       <div className="received-body">
         {!data && error && <Problem error={error} what="What was received could not be loaded." onRetry={() => void refetch()} />}
-        {!data && !error && <Loading height={HEIGHT} />}
+        {!data && !error && <Loading height={HEIGHT} shape="chart" />}
         {data &&
           (month ? (
             <InMonth received={data} month={month} nodeId={nodeId} comparedSince={comparedSince} />
@@ -155,7 +155,7 @@ function Figures({ points, unit, before, isSoFar = false, children }: FiguresPro
         {total === 0 ? (
           <p className="dim chart-empty">Nothing was received in this period.</p>
         ) : (
-          <Suspense fallback={<Loading height={HEIGHT} />}>
+          <Suspense fallback={<Loading height={HEIGHT} shape="chart" />}>
             <Chart points={points} unit={unit} label={`Received per ${unit}`} />
           </Suspense>
         )}

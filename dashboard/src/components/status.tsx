@@ -10,6 +10,7 @@ import {
   IconPlayerStop,
   type TablerIcon,
 } from '@tabler/icons-react'
+import type { ReactNode } from 'react'
 import { gotNothingAt, type Outcome, outcomeOf } from '../../../contract/src/outcome.ts'
 import type { DashboardNode, Delivery, GatewayPayment, Webhook } from '../api/types.ts'
 import { useIsAfter } from './time.tsx'
@@ -91,4 +92,13 @@ export function DeliveryBadge({ delivery: { status, attempts } }: { delivery: Pi
   if (status === 'delivered') return <Status word="Delivered" tone="good" icon={IconCircleCheck} />
   if (status === 'failed') return <Status word="Failed" tone="bad" icon={IconAlertTriangle} />
   return <Status word="Pending" tone={attempts.length > 0 ? 'warn' : 'idle'} icon={IconClock} />
+}
+
+/** A payment that was made: an icon, a word and the amount. */
+export function Success({ word, children }: { word: 'Paid' | 'Sent'; children?: ReactNode }) {
+  return (
+    <div className="paid" data-testid={word.toLowerCase()}>
+      <IconCircleCheck size={28} aria-hidden /> {word} {children}
+    </div>
+  )
 }

@@ -4,7 +4,7 @@ import { useSuspenseQuery } from '@tanstack/react-query'
 import { useSearch } from '@tanstack/react-router'
 import { type FormEvent, useEffect, useState } from 'react'
 import { canUsePasskeys, signIn, signInWithPasskey } from '../api/auth.ts'
-import { ApiError } from '../api/client.ts'
+import { ApiError, isWrongOrigin } from '../api/client.ts'
 import { meQuery } from '../api/queries.ts'
 import { enterSession, goOn, hasSessionEnded } from '../api/session.ts'
 import { Gate } from '../components/layout/gate.tsx'
@@ -152,6 +152,7 @@ export function SignIn() {
         <p className="small dim">
           Did you just install this service? Its first account has no owner yet. Open the <code>claimUrl</code> in the file{' '}
           <code>first-run.json</code>, whose path the service printed when it started.
+          {me.registration === 'open' && ' If you create an account instead, you get a different one.'}
         </p>
       )}
     </Gate>
@@ -162,7 +163,7 @@ const reasonOf = (error: unknown): unknown => (error instanceof ApiError ? error
 
 /** The usual advice for a 401 is to sign in, which does not help here. */
 function nextOf(error: unknown): { next?: string } {
-  if (!(error instanceof ApiError)) return {}
+  if (!(error instanceof ApiError) || isWrongOrigin(error)) return {}
   if (reasonOf(error) === 'wrong_code') return { next: '' }
   if (error.status === 401) return { next: 'Check your email address and password, then try again.' }
   return error.status === 429 ? { next: `${error.message} You can still sign in with a passkey or a sign-in link.` } : {}
@@ -170,4 +171,4 @@ function nextOf(error: unknown): { next?: string } {
 
 /** The message of a refusal says it. */
 const nextOfPasskey = (error: unknown): { next?: string } =>
-  error instanceof ApiError && error.status === 401 ? { next: '' } : {}
+  error instanceof ApiError && error.status === 401 && !isWrongOrigin(error) ? { next: '' } : {}

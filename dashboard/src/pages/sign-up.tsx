@@ -43,6 +43,12 @@ export function SignUp() {
           </Button>
         </Stack>
       </form>
+      {me.hasUnclaimedAccount && (
+        <p className="small dim">
+          Did you just install this service? This creates another account, not the first one, to which the API key in{' '}
+          <code>first-run.json</code> belongs. To get that one, open the <code>claimUrl</code> in the same file.
+        </p>
+      )}
       <p className="small dim">
         Already have an account? <TextLink to="/sign-in">Sign in</TextLink>.
       </p>

@@ -1,4 +1,4 @@
-import { ApiError } from '../api/client.ts'
+import { ApiError, isWrongOrigin } from '../api/client.ts'
 import { duration } from './format.ts'
 
 /** What to do next, for the error codes whose messages do not say so. Each message of `limit_reached` does. */
@@ -44,6 +44,8 @@ export function explain(error: unknown): { why: string; next: string | null } {
     // Rounded up: after a wait that is too short, the person would be refused again.
     return { why: 'Too many requests.', next: `Try again in ${duration(Math.ceil(wait / 60) * 60)}.` }
   }
+  // The message says which address. Signing in again, the advice for other 401s, would be refused in the same way.
+  if (isWrongOrigin(error)) return { why: error.message, next: 'Open the dashboard at that address and try again.' }
   if (error.isUncertain && error.status > 0) return { why: error.message, next: 'Check whether it worked before you try again.' }
   return {
     why: WHY[error.code] ?? error.message,

@@ -22,7 +22,11 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
   const remove = useAction(async () => {
     await api.delete(`/nodes/${node.id}${isForced ? '?force=true' : ''}`)
     await navigate({ to: '/nodes', replace: true })
-    announce(`${node.name} was deleted`)
+    announce(
+      <>
+        <bdi>{node.name}</bdi> was deleted
+      </>,
+    )
     // Remove it from the cache only after leaving its page, which would otherwise fetch it again and fail.
     queryClient.removeQueries({ queryKey: ['nodes', node.id] })
     await queryClient.invalidateQueries()

@@ -1,15 +1,18 @@
-import { useEffect, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 
-let show: (text: string) => void = () => {}
+let show: (text: ReactNode) => void = () => {}
 
-/** Shows a message for a few seconds and lets screen readers announce it. Never use it for secrets: others may hear them. */
-export const announce = (text: string): void => show(text)
+/**
+ * Shows a message for a few seconds and lets screen readers announce it. Names that people chose are in a `<bdi>`. Never use it for
+ * secrets: others may hear them.
+ */
+export const announce = (text: ReactNode): void => show(text)
 
 const SHOWN_MS = 5000
 
 /** One live region, present from the start: screen readers ignore a region that appears together with its text. */
 export function Announcer() {
-  const [text, setText] = useState('')
+  const [text, setText] = useState<ReactNode>('')
   useEffect(() => {
     show = setText
     return () => {

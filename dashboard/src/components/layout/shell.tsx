@@ -108,7 +108,12 @@ function useStatusAnnouncements(): void {
     for (const node of nodes ?? []) {
       const before = known.current.get(node.id)
       const word = nodeWord(node)
-      if (before !== undefined && before !== word) announce(`${node.name}: ${word}`)
+      if (before !== undefined && before !== word)
+        announce(
+          <>
+            <bdi>{node.name}</bdi>: {word}
+          </>,
+        )
       known.current.set(node.id, word)
     }
   }, [nodes])

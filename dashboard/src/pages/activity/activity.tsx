@@ -31,7 +31,7 @@ export function ActivityPage() {
       {!activity.data && (
         <Problem error={activity.error} what="The activity log could not be loaded." onRetry={() => void activity.refetch()} />
       )}
-      {activity.isPending && <Loading height={480} />}
+      {activity.isPending && <Loading height={480} shape="list" />}
       {rows?.length === 0 &&
         !isOld &&
         (isFiltered ? (

@@ -64,7 +64,7 @@ function Payments({ row }: { row: ActivityEntry }) {
       {!entries.data && (
         <Problem error={entries.error} what="The payments could not be loaded." onRetry={() => void entries.refetch()} />
       )}
-      {entries.isPending && <Loading height={80} />}
+      {entries.isPending && <Loading height={80} shape="list" />}
       <ul className="plain-list small">
         {groupsOf(rows ?? [], ({ target }) => target).map(([paymentId, ofPayment]) => (
           <li key={paymentId}>

@@ -49,7 +49,11 @@ export function EditKeyDialog({ item, onClose }: { item: ApiKey; onClose: () => 
     if (Object.keys(change).length > 0) {
       await api.patch(`/keys/${item.id}`, change)
       await queryClient.invalidateQueries({ queryKey: ['keys'] })
-      announce(`${fields.name.trim()} was changed`)
+      announce(
+        <>
+          <bdi>{fields.name.trim()}</bdi> was changed
+        </>,
+      )
     }
     onClose()
   })

@@ -1,6 +1,7 @@
 import { Button, Group, TextInput } from '@mantine/core'
 import { IconAlertTriangle, IconClockOff, IconPlayerPause, IconSearch, IconSparkles } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
+import { useLocation } from '@tanstack/react-router'
 import { Fragment, useState } from 'react'
 import { subjectsQuery } from '../../api/activity.ts'
 import { api } from '../../api/client.ts'
@@ -22,6 +23,8 @@ import { SCOPES } from './scopes.ts'
 
 /** With at least this many keys, there is a search field. */
 const MANY = 8
+/** With more keys, the others are shown on request: the quick start is below the list. */
+const MOST_SHOWN = 10
 const SOON_SECONDS = 3 * 86_400
 
 type Props = { keys: ApiKey[]; newId: string | null; onRotated: (key: ApiKey & { key: string }) => void }
@@ -29,7 +32,12 @@ type Props = { keys: ApiKey[]; newId: string | null; onRotated: (key: ApiKey & {
 /** Newest first: people look for the key they have just created. */
 export function KeyList({ keys, newId, onRotated }: Props) {
   const [search, setSearch] = useState('')
+  const [isAll, setAll] = useState(false)
+  const { hash } = useLocation()
   const found = keys.toReversed().filter((key) => isMeant(key, search))
+  // The command palette leads to one key, which must not be among the others.
+  const isFolded = !isAll && found.length > MOST_SHOWN && !found.slice(MOST_SHOWN).some(({ id }) => id === hash)
+  const shown = isFolded ? found.slice(0, MOST_SHOWN) : found
   return (
     <>
       {keys.length >= MANY && (
@@ -48,10 +56,17 @@ export function KeyList({ keys, newId, onRotated }: Props) {
         <NoneFound search={search} onShowAll={() => setSearch('')} />
       ) : (
         <ul className="card list rows" aria-label="API keys">
-          {found.map((key) => (
+          {shown.map((key) => (
             <Row key={key.id} item={key} isNew={key.id === newId} onRotated={onRotated} />
           ))}
         </ul>
+      )}
+      {isFolded && (
+        <Group justify="center" mt="md">
+          <Button variant="default" onClick={() => setAll(true)}>
+            Show all {found.length} keys
+          </Button>
+        </Group>
       )}
     </>
   )
@@ -108,7 +123,11 @@ function Row({ item, isNew, onRotated }: { item: ApiKey; isNew: boolean; onRotat
   const close = () => setOpen(null)
   const change = useAction(async () => {
     await api.patch(`/keys/${item.id}`, { disabled: !item.disabled })
-    announce(`${item.name}: ${item.disabled ? 'enabled' : 'disabled'}`)
+    announce(
+      <>
+        <bdi>{item.name}</bdi>: {item.disabled ? 'enabled' : 'disabled'}
+      </>,
+    )
     await queryClient.invalidateQueries({ queryKey: ['keys'] })
   })
   const button = { size: 'compact-sm', variant: 'subtle', color: 'gray' } as const
@@ -219,7 +238,11 @@ function RevokeDialog({ item, onClose }: { item: ApiKey; onClose: () => void }) 
   const revoke = useAction(async () => {
     await api.delete(`/keys/${item.id}`)
     onClose()
-    announce(`${item.name} was revoked`)
+    announce(
+      <>
+        <bdi>{item.name}</bdi> was revoked
+      </>,
+    )
     await queryClient.invalidateQueries({ queryKey: ['keys'] })
   })
   return (

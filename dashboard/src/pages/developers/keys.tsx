@@ -42,7 +42,7 @@ export function DevelopersPage() {
           {!keys.isPending && keys.data?.length !== 0 && button}
         </div>
         {!keys.data && <Problem error={keys.error} what="Your keys could not be loaded." onRetry={() => void keys.refetch()} />}
-        {keys.isPending && <Loading height={700} />}
+        {keys.isPending && <Loading height={700} shape="list" />}
         {keys.data?.length === 0 && (
           <EmptyState
             art="keys"

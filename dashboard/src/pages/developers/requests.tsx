@@ -33,7 +33,7 @@ export function RequestsPage() {
       {!requests.data && (
         <Problem error={requests.error} what="The requests could not be loaded." onRetry={() => void requests.refetch()} />
       )}
-      {requests.isPending && <Loading height={480} />}
+      {requests.isPending && <Loading height={480} shape="list" />}
       {rows?.length === 0 &&
         (isFiltered ? (
           <EmptyState

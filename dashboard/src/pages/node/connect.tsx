@@ -10,8 +10,8 @@ export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
     <div className="stack">
       <section className="card" aria-labelledby="endpoint">
         <h2 id="endpoint">Endpoint</h2>
-        <p className="mono">
-          {node.endpointUrl} <CopyButton text={node.endpointUrl} label="Copy endpoint" />
+        <p className="copyable">
+          <span className="mono">{node.endpointUrl}</span> <CopyButton text={node.endpointUrl} label="Copy endpoint" />
         </p>
         <p className="small">
           This is the address of the node’s own API. Use one of the two passwords you stored when you created the node. Give the

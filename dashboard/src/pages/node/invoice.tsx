@@ -34,6 +34,7 @@ export function NodeInvoicePanel({ node, me }: Props) {
         <form onSubmit={submit} onChange={create.onEdit}>
           <Stack gap="md">
             <NumberInput
+              className="number-field"
               label="Amount in sat"
               description="Leave empty to let the payer choose."
               min={1}

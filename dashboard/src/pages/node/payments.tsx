@@ -30,7 +30,7 @@ export function NodePayments({ node }: { node: DashboardNode }) {
     )
   }
   if (!payments && error) return <Problem error={error} what="The payments could not be loaded." onRetry={() => void refetch()} />
-  if (!payments) return <Loading height={320} />
+  if (!payments) return <Loading height={320} shape="list" />
   if (payments.length === 0) {
     return (
       <EmptyState

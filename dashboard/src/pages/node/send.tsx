@@ -9,6 +9,7 @@ import { Amount, MsatAmount } from '../../components/amount.tsx'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
+import { Success } from '../../components/status.tsx'
 import { useNow } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { destinationIn } from '../../text/destination.ts'
@@ -109,6 +110,7 @@ function SendForm({ node }: Props) {
           {text.trim() !== '' && <OtherDestination to={to} />}
           {isAmountOpen && (
             <NumberInput
+              className="number-field"
               label="Amount in sat"
               description="This invoice lets you choose the amount."
               min={1}
@@ -156,14 +158,14 @@ function Outcome({ sent }: { sent: NodeSent | null }) {
   return (
     <div role="status" aria-live="polite">
       {sent?.outcome === 'sent' && (
-        <p className="paid">
-          Sent ✓ {sent.amountSat !== null && <Amount sat={sent.amountSat} />}
+        <Success word="Sent">
+          {sent.amountSat !== null && <Amount sat={sent.amountSat} />}
           {sent.feeSat !== null && (
             <span className="small dim">
               fee <Amount sat={sent.feeSat} />
             </span>
           )}
-        </p>
+        </Success>
       )}
       {sent?.outcome === 'already_sent' && (
         <p className="note">

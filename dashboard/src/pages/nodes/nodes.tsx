@@ -37,7 +37,7 @@ export function NodesPage() {
         what="Your nodes could not be loaded."
         onRetry={() => void nodes.refetch()}
       />
-      {nodes.isPending && <Loading height={220} />}
+      {nodes.isPending && <Loading height={220} shape="list" />}
       {nodes.data?.length === 0 && (
         <EmptyState
           art="nodes"
@@ -52,6 +52,7 @@ export function NodesPage() {
       {created && (
         <Credentials
           created={created}
+          isSandbox={me.isSandbox}
           onClose={() => void navigate({ to: '/nodes/$nodeId', params: { nodeId: created.node.id }, replace: true })}
         />
       )}
@@ -59,15 +60,25 @@ export function NodesPage() {
   )
 }
 
-function Credentials({ created: { node, credentials }, onClose }: { created: CreatedNode; onClose: () => void }) {
+type CredentialsProps = { created: CreatedNode; isSandbox: boolean; onClose: () => void }
+
+function Credentials({ created: { node, credentials }, isSandbox, onClose }: CredentialsProps) {
   return (
     <SecretsDialog
       title={`Store the credentials of ${node.name}`}
-      warning="They are shown only once. Without the recovery words, the node’s money is lost if this service is gone."
+      warning={
+        isSandbox
+          ? 'They are shown only once. This is a sandbox: the node holds only play money, so nothing of value is lost without them.'
+          : 'They are shown only once. Without the recovery words, the node’s money is lost if this service is gone.'
+      }
       fileName={`boltyard-${node.id}.txt`}
       fileHeading={`Credentials of the Lightning node ${node.name} (${node.id}) at ${node.endpointUrl}`}
       secrets={[
-        { name: 'Recovery words', value: credentials.seed, explanation: 'Twelve words that restore the node and its money.' },
+        {
+          name: 'Recovery words',
+          value: credentials.seed,
+          explanation: `Twelve words that restore the node and its ${isSandbox ? 'play ' : ''}money.`,
+        },
         {
           name: 'Full password',
           value: credentials.password,

@@ -107,7 +107,7 @@ function Activity({ id }: { id: string }) {
       {!rows && (
         <Problem error={activity.error} what="The activity could not be loaded." onRetry={() => void activity.refetch()} />
       )}
-      {activity.isPending && <Loading height={240} />}
+      {activity.isPending && <Loading height={240} shape="list" />}
       {rows && (
         <ul className="card list rows" aria-label="Activity">
           {rows.map((row, place) => {

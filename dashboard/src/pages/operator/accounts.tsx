@@ -35,7 +35,7 @@ export function AccountsPage() {
       {!query.data && (
         <Problem error={query.error} what="The accounts could not be loaded." onRetry={() => void query.refetch()} />
       )}
-      {query.isPending && <Loading height={420} />}
+      {query.isPending && <Loading height={420} shape="list" />}
       {accounts?.length === 0 && search !== undefined && (
         <EmptyState
           art="search"

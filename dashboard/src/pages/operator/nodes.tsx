@@ -88,7 +88,7 @@ export function NodeList({ filter, showsAccount = false, empty }: ListProps) {
   return (
     <>
       {!nodes && <Problem error={query.error} what="The nodes could not be loaded." onRetry={() => void query.refetch()} />}
-      {query.isPending && <Loading height={240} />}
+      {query.isPending && <Loading height={240} shape="list" />}
       {nodes?.length === 0 && <EmptyState art={artOf(filter)} title={empty} />}
       {nodes && nodes.length > 0 && (
         <ul className="card list rows" aria-label="Nodes">
@@ -190,7 +190,11 @@ const PHASES: Record<string, string> = {
 function RestoreDialog({ node, onClose }: { node: OperatorNode; onClose: () => void }) {
   const restore = useAction(async () => {
     await undeleteNode(node.id)
-    announce(`${node.name} is restored`)
+    announce(
+      <>
+        <bdi>{node.name}</bdi> is restored
+      </>,
+    )
     onClose()
   })
   return (

@@ -65,7 +65,7 @@ function Days({ days }: { days: DailyStats[] }) {
           {total === 0 ? (
             <p className="dim chart-empty">Nothing was received in this period.</p>
           ) : (
-            <Suspense fallback={<Loading height={220} />}>
+            <Suspense fallback={<Loading height={220} shape="chart" />}>
               <Chart points={points} unit="day" label="Received per day" />
             </Suspense>
           )}

@@ -30,14 +30,14 @@ export function OverviewPage() {
 const Waiting = () => (
   <>
     <div className="two">
-      <Loading height={390} />
+      <Loading height={390} shape="chart" />
       <div className="stack">
         <Loading height={126} />
         <Loading height={126} />
       </div>
     </div>
     <div className="two spaced">
-      <Loading height={330} />
+      <Loading height={330} shape="list" />
       <Loading height={330} />
     </div>
   </>

@@ -49,7 +49,7 @@ export function PaymentsPage() {
         </>
       )}
       {!data && <Problem error={error} what="The payments could not be loaded." onRetry={() => void refetch()} />}
-      {isPending && <Loading height={480} />}
+      {isPending && <Loading height={480} shape="list" />}
       {isEmpty && !isFirstUse && (
         <EmptyState
           art="search"

@@ -128,7 +128,11 @@ function RemovePasskey({ user, id, name, onClose }: { user: User; id: string; na
   const remove = useAction(async () => {
     await removePasskey(id, confirmation.proof())
     onClose()
-    announce(`${name} was removed`)
+    announce(
+      <>
+        <bdi>{name}</bdi> was removed
+      </>,
+    )
     await queryClient.invalidateQueries({ queryKey: passkeysQuery.queryKey })
   })
   return (

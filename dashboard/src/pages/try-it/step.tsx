@@ -1,4 +1,5 @@
 import { VisuallyHidden } from '@mantine/core'
+import { IconCheck } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import { Snippet } from '../../components/snippet.tsx'
 import type { CodeLanguage } from '../../text/code/highlight.ts'
@@ -31,7 +32,7 @@ export function TryItStep({ step, number, run, isDone, publicUrl, language, chil
     <section className={`card ${isDone ? 'step-done' : ''}`} aria-labelledby={`step-${step}`} data-testid={`step-${step}`}>
       <div className="step-head">
         <span className="step-number" aria-hidden="true">
-          {isDone ? '✓' : number}
+          {isDone ? <IconCheck size={16} /> : number}
         </span>
         <h2 id={`step-${step}`}>
           {TITLES[step]}

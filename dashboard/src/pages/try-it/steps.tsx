@@ -6,6 +6,7 @@ import type { DashboardNode, Me } from '../../api/types.ts'
 import { Amount } from '../../components/amount.tsx'
 import { ButtonLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
+import { Success } from '../../components/status.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { LANGUAGES } from '../../text/code/languages.ts'
 import { nextOf, type Run, STEPS, type Step, type Terms, take } from './purchase.ts'
@@ -21,9 +22,14 @@ const VERBS: Record<Exclude<Step, 'issue'>, string> = {
   deliver: 'Deliver',
 }
 
-type Kept = { terms: Terms; run: Run | null }
+/** `isAtOnce`: the person did not read each step, so the result belongs above the steps, where they are. */
+type Kept = { terms: Terms; run: Run | null; isAtOnce: boolean }
 
-const FRESH: Kept = { terms: { nodeId: '', amountSat: 100, description: 'One report', protocol: 'l402' }, run: null }
+const FRESH: Kept = {
+  terms: { nodeId: '', amountSat: 100, description: 'One report', protocol: 'l402' },
+  run: null,
+  isAtOnce: false,
+}
 
 /** Kept while the person looks at another page. Like all data, it is dropped when they sign out. */
 const keptQuery = queryOptions({
@@ -41,7 +47,7 @@ const keep = (changed: Partial<Kept>): void =>
 /** A complete 402 purchase, one step at a time or all at once. */
 export function TryItSteps({ me, nodes }: Props) {
   const { data: kept } = useQuery(keptQuery)
-  const { terms, run } = kept
+  const { terms, run, isAtOnce } = kept
   const setTerms = (changed: Terms) => keep({ terms: changed })
   const setRun = (changed: Run | null) => keep({ run: changed })
   const next = nextOf(run)
@@ -50,6 +56,7 @@ export function TryItSteps({ me, nodes }: Props) {
   const nodeId = nodes.some((node) => node.id === terms.nodeId) ? terms.nodeId : (nodes[0]?.id ?? '')
 
   const go = useAction(async (toTheEnd: boolean) => {
+    keep({ isAtOnce: toTheEnd })
     let now: Run = run ?? { terms: { ...terms, nodeId } }
     for (let step = nextOf(now); step; step = toTheEnd ? nextOf(now) : undefined) {
       now = await take(step, now)
@@ -66,7 +73,7 @@ export function TryItSteps({ me, nodes }: Props) {
     event.preventDefault()
     void go.run(true)
   }
-  const end = useRef<HTMLDivElement>(null)
+  const result = useRef<HTMLDivElement>(null)
   const button = useRef<HTMLButtonElement>(null)
   const shown = useRef(next)
   const isOver = run !== null && next === undefined
@@ -77,13 +84,30 @@ export function TryItSteps({ me, nodes }: Props) {
     // Not when the person only returns to this page.
     if (next === shown.current || (!isOver && !isUnderWay)) return
     shown.current = next
-    if (isOver) end.current?.scrollIntoView({ block: 'end' })
+    if (isOver) result.current?.scrollIntoView({ block: 'nearest' })
     else {
       button.current?.focus({ preventScroll: true })
       button.current?.scrollIntoView({ block: 'nearest' })
     }
   }, [isOver, isUnderWay, next])
   const isValid = terms.amountSat > 0 && terms.description.trim() !== ''
+
+  const outcome = (
+    <div role="status" aria-live="polite" ref={result} className="result">
+      {run?.issued && isOver && (
+        <div className="card stack">
+          <Success word="Paid" />
+          <Held run={run} name={nodes.find(({ id }) => id === run.terms.nodeId)?.name} />
+          <Group>
+            <ButtonLink to="/gateway/payments/$paymentId" params={{ paymentId: run.issued.id }} variant="default">
+              See this payment
+            </ButtonLink>
+            <ButtonLink to="/developers">Do it from your own program</ButtonLink>
+          </Group>
+        </div>
+      )}
+    </div>
+  )
 
   return (
     <div className="stack">
@@ -167,6 +191,7 @@ export function TryItSteps({ me, nodes }: Props) {
           </Group>
         )}
       </section>
+      {isAtOnce && outcome}
       {STEPS.map((step, place) => {
         const isDone = run !== null && (next === undefined || place < STEPS.indexOf(next))
         return (
@@ -192,20 +217,7 @@ export function TryItSteps({ me, nodes }: Props) {
           </TryItStep>
         )
       })}
-      <div role="status" aria-live="polite" ref={end}>
-        {run?.issued && isOver && (
-          <div className="card">
-            <p className="paid">paid ✓</p>
-            <Held run={run} name={nodes.find(({ id }) => id === run.terms.nodeId)?.name} />
-            <Group>
-              <ButtonLink to="/gateway/payments/$paymentId" params={{ paymentId: run.issued.id }} variant="default">
-                See this payment
-              </ButtonLink>
-              <ButtonLink to="/developers">Do it from your own program</ButtonLink>
-            </Group>
-          </div>
-        )}
-      </div>
+      {!isAtOnce && outcome}
     </div>
   )
 }

@@ -48,7 +48,7 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
       {!deliveries.data && (
         <Problem error={deliveries.error} what="The deliveries could not be loaded." onRetry={() => void deliveries.refetch()} />
       )}
-      {deliveries.isPending && <Loading height={120} />}
+      {deliveries.isPending && <Loading height={120} shape="list" />}
       {rows?.length === 0 && (
         <EmptyState
           art={status ? 'search' : 'webhooks'}

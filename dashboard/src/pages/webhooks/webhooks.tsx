@@ -40,7 +40,7 @@ export function WebhooksPage() {
         {!webhooks.data && (
           <Problem error={webhooks.error} what="Your webhooks could not be loaded." onRetry={() => void webhooks.refetch()} />
         )}
-        {webhooks.isPending && <Loading height={420} />}
+        {webhooks.isPending && <Loading height={420} shape="list" />}
         {webhooks.data?.length === 0 && (
           <EmptyState
             art="webhooks"

@@ -56,7 +56,9 @@ export function requireSameOrigin(config: Config) {
     if (SAFE_METHODS.includes(request.method)) return
     const origins = originsOf(config)
     if (!origins.includes(request.headers.origin ?? ''))
-      throw new Problem('unauthorized', `This request is only accepted from ${origins[0]}.`)
+      throw new Problem('unauthorized', `This request is only accepted from ${origins[0]}.`, {
+        details: { reason: 'wrong_origin' },
+      })
     const type = request.headers['content-type']
     // A form can send other types without a preflight request.
     if (type !== undefined && !/^application\/json\s*(;|$)/i.test(type))
