@@ -11,6 +11,7 @@ import { Shell } from './components/layout/shell.tsx'
 import { history } from './history.ts'
 import { safeNext } from './next.ts'
 import { Broken, Missing } from './pages/broken.tsx'
+import { NODE_ORDERS, type NodeOrder } from './pages/nodes/node-sort.ts'
 import { NODE_TABS, type NodeTab } from './tabs.ts'
 import { NODE_FILTER_NAMES, type NodeFilter } from './text/node-filter.ts'
 
@@ -63,11 +64,19 @@ const overview = createRoute({
   component: lazyPage(() => import('./pages/overview/overview.tsx'), 'OverviewPage'),
 })
 
+type NodesSearch = {
+  create?: true | undefined
+  show?: NodeFilter | undefined
+  q?: string | undefined
+  sort?: NodeOrder | undefined
+}
+
 const nodes = createRoute({
   getParentRoute: () => app,
   path: '/nodes',
-  validateSearch: (search): { create?: true | undefined; show?: NodeFilter | undefined; q?: string | undefined } => ({
+  validateSearch: (search): NodesSearch => ({
     create: search.create ? true : undefined,
+    sort: NODE_ORDERS.find((order) => order === search.sort),
     show: NODE_FILTER_NAMES.find((show) => show === search.show),
     q: typeof search.q === 'string' || typeof search.q === 'number' ? String(search.q) : undefined,
   }),

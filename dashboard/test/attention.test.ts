@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { paymentsQuery, paymentTotalsQuery, UNFULFILLED_LATELY } from '../src/api/payments.ts'
+import { NODE_ORDERS, orderAfterClick, sortedNodes } from '../src/pages/nodes/node-sort.ts'
 import { itemsOf } from '../src/text/attention.ts'
 import { filteredNodes, NODE_FILTER_NAMES } from '../src/text/node-filter.ts'
 
@@ -98,4 +99,29 @@ test('dashboard: nodes are found by name, id and version, and each is in exactly
   const statuses = NODE_FILTER_NAMES.filter((name) => name !== 'update')
   expect(statuses.flatMap((show) => ids(show)).sort()).toEqual(all.map(({ id }) => id))
   expect(filteredNodes([node({ updateAvailable: true }), node({})], 'update', '')).toHaveLength(1)
+})
+
+test('nodes: sorted by a column in both directions, with unknown balances last, and equal ones in their order', () => {
+  const node = (id: string, name: string, balanceSat: number | null, createdAt: number) => ({ id, name, balanceSat, createdAt })
+  const all = [node('a', 'Shop 10', null, 1), node('b', 'shop 9', 5, 2), node('c', 'Café', 70, 3), node('d', 'Zoo', 5, 4)]
+  const received = new Map([['b', 9]])
+  const ids = (order?: (typeof NODE_ORDERS)[number]) => sortedNodes(all, order, received).map(({ id }) => id)
+  expect(Object.fromEntries(NODE_ORDERS.map((order) => [order, ids(order).join('')]))).toEqual({
+    name: 'cbad',
+    '-name': 'dabc',
+    balance: 'bdca',
+    '-balance': 'cbda',
+    received: 'acdb',
+    '-received': 'bacd',
+    created: 'abcd',
+    '-created': 'dcba',
+  })
+  expect(ids().join('')).toBe('abcd')
+  // The first click shows what people look for first. Another one reverses it.
+  expect([orderAfterClick('name'), orderAfterClick('balance', 'name'), orderAfterClick('created')]).toEqual([
+    'name',
+    '-balance',
+    '-created',
+  ])
+  expect([orderAfterClick('name', 'name'), orderAfterClick('balance', '-balance')]).toEqual(['-name', 'balance'])
 })

@@ -55,6 +55,23 @@ describe('palette: what it lists', () => {
     expect(listed('top up')[0]).toBe('Pages: Credit')
   })
 
+  test('a node is started, stopped or restarted, as its status allows, and only if such a verb is typed', () => {
+    const as = (status: string, operation: string | null = null) => ({
+      nodes: [{ ...node(NODE_ID, 'Café shop'), status, operation } as DashboardNode],
+    })
+    expect(listed('stop cafe', as('ready'))).toContain('Operate nodes: Stop Café shop…')
+    expect(listed('cafe restart', as('ready'))).toContain('Operate nodes: Restart Café shop…')
+    expect(listed('sta', as('stopped'))).toContain('Operate nodes: Start Café shop')
+    const operations = (query: string, more: Partial<Known>) =>
+      listed(query, more).filter((line) => line.startsWith('Operate nodes'))
+    expect(operations('cafe', as('ready'))).toEqual([])
+    expect(operations('start', as('ready'))).toEqual([])
+    expect(operations('start', as('stopped', 'start'))).toEqual([])
+    const many = { nodes: Array.from({ length: 200 }, (_, n) => ({ ...as('ready').nodes[0], id: `node_${n}` }) as DashboardNode) }
+    expect(operations('stop', many)).toHaveLength(7)
+    expect(operations('stop', many).at(-1)).toBe('Operate nodes: 194 more such operations of nodes…')
+  })
+
   test.each([
     ['not delivered', '/gateway?state=unfulfilled&period=7d'],
     ['paid but got nothing', '/gateway?state=unfulfilled&period=7d'],

@@ -3,7 +3,7 @@ import { gotNothingAt } from '../../contract/src/outcome.ts'
 import type { Activity, GatewayPayment, NodePayment } from '../src/api/types.ts'
 import { nodeTabs } from '../src/tabs.ts'
 import { satsOfMsat } from '../src/text/format.ts'
-import { msatToSend, newestCount, nodePaymentWord, undelivered } from '../src/text/payments.ts'
+import { msatToSend, newestCount, nodePaymentWord, sumsOf, undelivered } from '../src/text/payments.ts'
 import { creditLasts } from '../src/text/runway.ts'
 import { actorOf, sentenceOf } from '../src/text/sentences.ts'
 import { isUpdating, softwareSentence, waitsForStart } from '../src/text/updates.ts'
@@ -111,6 +111,14 @@ test('dashboard: a payment of a node says where the money goes, also when it did
     ),
   )
   expect(words).toEqual(['Received', 'Sent', 'Incoming, not paid yet', 'Outgoing, failed'])
+})
+
+test('dashboard: only money that moved counts in the sums of a node’s payments', () => {
+  const payments = (['in', 'out'] as const).flatMap((direction) =>
+    [true, true, false].map((isPaid) => ({ direction, isPaid, amountSat: 10, feeMsat: direction === 'out' ? 400 : 0 })),
+  )
+  expect(sumsOf(payments)).toEqual({ receivedSat: 20, sentSat: 20, feesMsat: 800 })
+  expect(sumsOf([])).toEqual({ receivedSat: 0, sentSat: 0, feesMsat: 0 })
 })
 
 test('dashboard: one payment is not called “the newest 1”', () => {

@@ -122,6 +122,12 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
       page.getByRole('region', { name: /^Your server redeems/ }),
       'An L402 credential may be redeemed more than once.',
     )
+    // What is inside the challenge and the credential is next to them.
+    const inside = (name: string) => page.getByRole('region', { name, exact: true })
+    await untilText(inside('The challenge, decoded'), /"macaroon": \{.*"invoice": \{.*"amount": "100 sat"/)
+    await untilText(inside('The credential, decoded'), /"macaroon": \{.*"preimage": "[0-9a-f]{64}"/)
+    await page.getByText('The credential, decoded').click()
+    await inside('The credential, decoded').waitFor({ state: 'hidden' })
     // The result is still there when the person comes back.
     await page.getByRole('tab', { name: 'Payments' }).click()
     await page.getByRole('row', { name: /One report/ }).waitFor()
@@ -137,6 +143,8 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     expect(await page.getByTestId('paid').evaluate(paddingsOf)).toEqual([22, 22])
     // The result is in the window and the steps are below it, so nothing has to be scrolled back to.
     await expect.poll(() => page.getByTestId('paid').evaluate(isAboveStepsInWindow)).toBe(true)
+    await untilText(inside('The challenge, decoded'), /"method": "lightning".*"request": \{.*"amount": "250"/)
+    await untilText(inside('The credential, decoded'), /"challenge": \{.*"payload": \{.*"preimage": "[0-9a-f]{64}"/)
     await untilText(page.getByRole('region', { name: /^Your server delivers/ }), '"method": "lightning"')
     await untilText(page.getByRole('region', { name: /^Your server redeems/ }), '"resource": "GET /report"')
     await untilText(page.getByTestId('held'), 'On shop: 100 sat before, 350 sat now')

@@ -276,5 +276,16 @@ inBrowser('when things go wrong in the dashboard', () => {
     expect(await page.getByRole('button', { name: 'Copy invoice' }).count()).toBe(0)
     await untilText(page.getByTestId('credit-balance'), '15 000 sat')
     await untilText(page.getByRole('row', { name: /Top-up/ }), '+5 000 sat')
+
+    // The export has the entries that are shown.
+    const exported = async () => {
+      const href = await page.getByRole('link', { name: /^Export (all|these) as CSV$/ }).getAttribute('href')
+      const file = await page.request.get(new URL(href ?? '', server.url).href)
+      return (await file.text()).split('\r\n').flatMap((line) => line.split(',')[2] ?? [])
+    }
+    expect(await exported()).toEqual(['kind', 'signup', 'top_up'])
+    await page.getByLabel('Kind').selectOption('Top-up')
+    await page.getByRole('link', { name: 'Export these as CSV' }).waitFor()
+    expect(await exported()).toEqual(['kind', 'top_up'])
   })
 })

@@ -103,6 +103,27 @@ inBrowser('the overview and nodes', () => {
     await page.getByLabel('Search nodes').fill('SHO')
     await untilText(page.getByRole('table', { name: 'Nodes' }), /shop .* Ready/)
     await page.getByText('1 of 2 nodes').waitFor()
+    await page.getByLabel('Search nodes').fill('')
+    const table = page.getByRole('table', { name: 'Nodes' })
+    const names = () => table.getByRole('row').getByRole('link').allInnerTexts()
+    await expect.poll(async () => (await names()).length).toBe(2)
+    const header = table.getByRole('columnheader', { name: 'Name' })
+    await header.getByRole('button').focus()
+    for (const [direction, order] of [
+      ['ascending', ['other', 'shop']],
+      ['descending', ['shop', 'other']],
+      ['ascending', ['other', 'shop']],
+    ]) {
+      await page.keyboard.press('Enter')
+      await expect.poll(() => header.getAttribute('aria-sort')).toBe(direction)
+      expect(await names()).toEqual(order)
+    }
+    await page.reload()
+    await expect.poll(names).toEqual(['other', 'shop'])
+    // Created is the order without a choice, the newest is first after a click.
+    await table.getByRole('button', { name: 'Created' }).click()
+    await expect.poll(() => table.getByRole('columnheader', { name: 'Created' }).getAttribute('aria-sort')).toBe('descending')
+    expect(await header.getAttribute('aria-sort')).toBeNull()
     await page.getByRole('link', { name: 'shop' }).click()
     await heading(page, 'shop Ready').waitFor()
     await untilText(page.getByTestId('inbound'), /^The node can receive about [\d ]+ sat more/)

@@ -63,6 +63,29 @@ inBrowser('the command palette and the keys', () => {
     await heading(page, 'Nodes').waitFor()
   })
 
+  test('palette: a node is stopped and started, with the question of its page', async () => {
+    const person = await newPerson(server)
+    await person.createReady({ name: 'Tea shop' })
+    const page = await person.open()
+    await heading(page, 'Overview').waitFor()
+    const palette = dialog(page, 'Search or jump to')
+    const choose = async (query: string, name: string): Promise<void> => {
+      await page.keyboard.press('Control+k')
+      await palette.getByRole('combobox').fill(query)
+      await palette.getByRole('option', { name }).waitFor()
+      await page.keyboard.press('Enter')
+    }
+    await choose('restart tea', 'Restart Tea shop…')
+    await dialog(page, 'Restart Tea shop?').getByRole('button', { name: 'Cancel' }).click()
+    await choose('stop tea', 'Stop Tea shop…')
+    await untilText(dialog(page, 'Stop Tea shop?'), 'Customers cannot pay this node until you start it again.')
+    await dialog(page, 'Stop Tea shop?').getByRole('button', { name: 'Stop node' }).click()
+    await heading(page, 'Tea shop Stopped').waitFor()
+    await page.getByRole('button', { name: 'Start', exact: true }).waitFor()
+    await choose('start tea', 'Start Tea shop')
+    await heading(page, 'Tea shop Ready').waitFor()
+  })
+
   test('WCAG 2.1.4: single keys can be turned off, and ? lists them', async () => {
     const person = await newPerson(server)
     const page = await person.open('settings')

@@ -1,12 +1,33 @@
 import { beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../server/test/support/server.ts'
-import { heading, inBrowser, newPerson, startDashboard, untilText } from './harness.ts'
+import { answers, openReceiver } from '../../testing/receiver.ts'
+import { heading, inBrowser, newPerson, startDashboard, textOf, untilText } from './harness.ts'
 import { payChallenge, payCharge } from './pages.ts'
 
 inBrowser('payments in the dashboard', () => {
   let server: Server
   beforeAll(async () => {
     server = await startDashboard({ NODE_PRICE_SAT_PER_DAY: '0' })
+  })
+
+  test('dashboard: a payment lists each attempt at a webhook, and the payments of a node are added up', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const { node } = await person.createReady()
+    const receiver = await openReceiver(answers(500))
+    await person.want(201, 'POST', '/webhooks', { json: { url: receiver.url, types: ['payment.settled'] } })
+    const id = await payCharge(person, node.id, 20)
+    await person.open(`gateway/payments/${id}`)
+    const events = page.getByRole('region', { name: 'Events and webhooks' })
+    await untilText(events, /\d attempts? .*(just now|ago) Status 500 after [\d ]+ ms status 500/)
+
+    const json = { nodeId: node.id, amountSat: 3, description: 'Unpaid', protocol: 'mpp' }
+    await person.want(201, 'POST', '/payments', { json })
+    await person.open(`nodes/${node.id}?tab=payments`)
+    const status = page.locator('.payment-filter').getByRole('status')
+    await expect.poll(() => textOf(status)).toBe('The newest 2 · received 20 sat')
+    await page.getByText('Unpaid invoices', { exact: true }).click()
+    await expect.poll(() => textOf(status)).toBe('1 of the newest 2')
   })
 
   test('dashboard: customers who paid this week and got nothing are found with the keyboard, and the filters stay after Back', async () => {

@@ -181,7 +181,7 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     }
   })
 
-  test('dashboard: the snippets of a node work: curl, JavaScript and the command line', async () => {
+  test('dashboard: the snippets of a node work: curl, TypeScript, Python and the command line', async () => {
     const person = await newPerson(server)
     const { page } = person
     const SERVICE_API_KEY = await server.newKey(['nodes:read', 'gateway:write'], person.accountId).then(({ key }) => key)
@@ -190,10 +190,13 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     await person.open(`nodes/${node.id}?tab=connect`)
     const invoice = await pasteCurl(await snippet(page, 'curl example'), { NODE_RESTRICTED_PASSWORD })
     expect(invoice.serialized).toMatch(/^ln/)
-    await page.getByRole('tab', { name: 'JavaScript' }).click()
-    const script = await snippet(page, 'JavaScript example')
-    const ran = await paste(`node --input-type=module <<'SCRIPT'\n${script}\nSCRIPT`, { NODE_RESTRICTED_PASSWORD })
-    expect([ran.code, ran.stdout]).toEqual([0, expect.stringMatching(/^ln\w+ [0-9a-f]{64}\n$/)])
+    const programs = { TypeScript: 'node --input-type=module', ...(PYTHON ? { Python: 'python3 -' } : {}) }
+    for (const [language, program] of Object.entries(programs)) {
+      await page.getByRole('tab', { name: language }).click()
+      const script = await snippet(page, `${language} example`)
+      const ran = await paste(`${program} <<'SCRIPT'\n${script}\nSCRIPT`, { NODE_RESTRICTED_PASSWORD })
+      expect([ran.code, ran.stdout]).toEqual([0, expect.stringMatching(/^ln\w+ [0-9a-f]{64}\n$/)])
+    }
     await page.getByRole('tab', { name: 'Command line' }).click()
     const client = await paste(await snippet(page, 'Command line example'), { SERVICE_API_KEY })
     expect([client.code, client.stderr]).toEqual([0, ''])

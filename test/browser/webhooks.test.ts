@@ -29,6 +29,10 @@ inBrowser('webhooks in the dashboard', () => {
     await page.getByRole('tab', { name: 'Webhooks' }).click()
     await page.getByText('You have no webhooks yet.').waitFor()
     await untilText(page.getByRole('region', { name: 'On your laptop' }), 'boltyard listen --forward-to')
+    const receiving = page.getByRole('region', { name: 'Your receiver' })
+    await untilText(receiving.getByRole('region', { name: 'Receiver in TypeScript' }), 'verifyWebhook(request.body')
+    await receiving.getByRole('tab', { name: 'Python' }).click()
+    await untilText(receiving.getByRole('region', { name: 'Receiver in Python' }), 'webhook.verify(await request.body()')
 
     // A refusal is shown next to its field, which gets the focus and names the error to a screen reader.
     await page.getByRole('button', { name: 'Create webhook' }).click()

@@ -4,10 +4,11 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
+import { RECEIVERS } from '../../dashboard/src/text/code/receivers.ts'
 import { importSecret, newSecret, sign } from '../../sdk/src/webhooks/signature.ts'
 import { eventually, freePort, removeAfterwards } from '../../server/test/support/server.ts'
 
-/** The receivers of docs/guides/react-to-a-payment.md, unchanged, and webhooks that are signed, forged and old. */
+/** The receivers of docs/guides/react-to-a-payment.md and of the dashboard, unchanged, and webhooks that are signed, forged and old. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const guide = readFileSync(join(root, 'docs/guides/react-to-a-payment.md'), 'utf8')
@@ -77,6 +78,14 @@ describe('the guide’s receiver reacts to a signed event, and to no forged, old
     const program = programs[name === 'Express' ? 0 : 1] ?? ''
     expect(program).toContain(`from '${name.toLowerCase()}'`)
     await expectToVerify(await start('receiver.mjs', program, () => [process.execPath, 'receiver.mjs']))
+  })
+
+  test('Express, as the dashboard shows it', async () => {
+    await expectToVerify(await start('receiver.mjs', RECEIVERS.typescript, () => [process.execPath, 'receiver.mjs']))
+  })
+
+  test('the dashboard shows the FastAPI receiver of the guide', () => {
+    expect(`${RECEIVERS.python}\n`).toBe(programs[2])
   })
 
   const isWanted = existsSync(uvicorn) || process.env.CI === 'true'

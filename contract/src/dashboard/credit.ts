@@ -67,10 +67,12 @@ const period = {
   from: Type.Optional(timeParam('Only what happened at this time or later.')),
   to: Type.Optional(timeParam('Only what happened before this time.')),
 }
-const ledgerQuery = strict({
-  ...cursorQuery.properties,
+const ledgerFilter = {
   kind: Type.Optional(Type.Enum([...LEDGER_KINDS], { description: 'Only entries of this kind.' })),
   ...period,
+}
+const usageQuery = strict({
+  from: timeParam('Only what was charged since this time, rounded down to a quarter hour. At most 92 days ago.'),
 })
 export const CreditUsage = named(
   {
@@ -119,7 +121,7 @@ export const getCredit = operation({
   path: '/dashboard/api/credit',
   operationId: 'getCredit',
   summary: 'Get the credit and the ledger',
-  query: ledgerQuery,
+  query: strict({ ...cursorQuery.properties, ...ledgerFilter }),
   status: 200,
   response: Credit,
   errors: [],
@@ -130,9 +132,7 @@ export const getCreditUsage = operation({
   path: '/dashboard/api/credit/usage',
   operationId: 'getCreditUsage',
   summary: 'Get what each node cost in a period',
-  query: strict({
-    from: timeParam('Only what was charged since this time, rounded down to a quarter hour. At most 92 days ago.'),
-  }),
+  query: usageQuery,
   status: 200,
   response: CreditUsage,
   errors: [],
@@ -142,7 +142,18 @@ export const exportLedger = operation({
   method: 'GET',
   path: '/dashboard/api/credit/ledger.csv',
   operationId: 'exportLedger',
-  summary: 'Export the whole ledger as CSV, oldest first',
+  summary: 'Export the ledger as CSV, oldest first',
+  query: strict(ledgerFilter),
+  status: 200,
+  errors: [],
+})
+export const exportCreditUsage = operation({
+  ...ofPerson,
+  method: 'GET',
+  path: '/dashboard/api/credit/usage.csv',
+  operationId: 'exportCreditUsage',
+  summary: 'Export what each node cost in a period as CSV, most expensive first',
+  query: usageQuery,
   status: 200,
   errors: [],
 })

@@ -21,11 +21,13 @@ export const ledgerFilterIn = (search: Record<string, unknown>): LedgerFilter =>
 
 export const isLedgerFiltered = (filter: LedgerFilter): boolean => Object.values(filter).some((value) => value !== undefined)
 
+const parametersOf = (filter: LedgerFilter) => ({ kind: filter.kind, ...timesOf(filter) })
+
 export const ledgerQuery = (filter: LedgerFilter) =>
   infiniteQueryOptions({
     queryKey: ['credit', 'ledger', filter],
     queryFn: ({ pageParam, signal }) =>
-      api.get<Credit>(`/credit${parameters({ cursor: pageParam, kind: filter.kind, ...timesOf(filter) })}`, { signal }),
+      api.get<Credit>(`/credit${parameters({ cursor: pageParam, ...parametersOf(filter) })}`, { signal }),
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.nextCursor,
     refetchInterval: ({ state }) => {
@@ -43,4 +45,5 @@ export const usageQuery = (from: number) =>
     refetchInterval: 300_000,
   })
 
-export const LEDGER_CSV = `${API}/credit/ledger.csv`
+export const ledgerCsv = (filter: LedgerFilter): string => `${API}/credit/ledger.csv${parameters(parametersOf(filter))}`
+export const usageCsv = (from: number): string => `${API}/credit/usage.csv?from=${from}`

@@ -24,10 +24,17 @@ const SHOWN_OF_LONG = 80
 /** Longer objects and lists begin folded, except the outermost. */
 const LONG_LINES = 12
 
-type JsonProps = { value: unknown; name?: string | undefined; indent?: string; end?: string }
+type JsonProps = {
+  value: unknown
+  name?: string | undefined
+  indent?: string
+  end?: string
+  /** Everything begins unfolded. */
+  isUnfolded?: boolean
+}
 
 /** JSON as `JSON.stringify(value, null, 2)` writes it, where objects, lists and long texts can be folded. */
-export function Json({ value, name, indent = '', end = '' }: JsonProps) {
+export function Json({ value, name, indent = '', end = '', isUnfolded = false }: JsonProps) {
   const label = name === undefined ? '' : `${JSON.stringify(name)}: `
   const start = (
     <>
@@ -45,13 +52,22 @@ export function Json({ value, name, indent = '', end = '' }: JsonProps) {
         {end}
       </>
     )
-  return <Branch value={value} name={name} indent={indent} end={end} start={start} lines={text.split('\n').length} />
+  const isShort = text.split('\n').length <= LONG_LINES
+  return <Branch {...{ value, name, indent, end, start, isUnfolded }} opens={isUnfolded || isShort || indent === ''} />
 }
 
-type BranchProps = { value: object; name: string | undefined; indent: string; end: string; start: ReactNode; lines: number }
+type BranchProps = {
+  value: object
+  name: string | undefined
+  indent: string
+  end: string
+  start: ReactNode
+  isUnfolded: boolean
+  opens: boolean
+}
 
-function Branch({ value, name, indent, end, start, lines }: BranchProps) {
-  const [isOpen, setOpen] = useState(indent === '' || lines <= LONG_LINES)
+function Branch({ value, name, indent, end, start, isUnfolded, opens }: BranchProps) {
+  const [isOpen, setOpen] = useState(opens)
   const isList = Array.isArray(value)
   const [open, close] = isList ? '[]' : '{}'
   const entries = Object.entries(value)
@@ -70,7 +86,13 @@ function Branch({ value, name, indent, end, start, lines }: BranchProps) {
       {isOpen &&
         entries.map(([key, one], at) => (
           <Fragment key={key}>
-            <Json value={one} name={isList ? undefined : key} indent={`${indent}  `} end={at === entries.length - 1 ? '' : ','} />
+            <Json
+              value={one}
+              name={isList ? undefined : key}
+              indent={`${indent}  `}
+              end={at === entries.length - 1 ? '' : ','}
+              isUnfolded={isUnfolded}
+            />
             {'\n'}
           </Fragment>
         ))}

@@ -1,24 +1,23 @@
 import { Button, Group } from '@mantine/core'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { api } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
 import type { DashboardNode } from '../api/types.ts'
 import { ConfirmDialog } from './dialogs/confirm-dialog.tsx'
+import { NODE_VERBS, type NodeVerb, verbsOf } from './palette/node-operations.ts'
+import { takeNodeRequest, useNodeRequest } from './palette/node-request.ts'
 import { Problem } from './problem.tsx'
 import { useAction } from './use-action.ts'
 
 /** Customers notice these actions, so the person must confirm them. */
-const QUESTIONS = {
-  stop: {
-    verb: 'Stop',
-    consequence: 'Customers cannot pay this node until you start it again. Its money and data are kept, and it costs nothing.',
-  },
-  restart: { verb: 'Restart', consequence: 'Customers cannot pay this node for a few seconds. Its money and data are kept.' },
+const CONSEQUENCES = {
+  stop: 'Customers cannot pay this node until you start it again. Its money and data are kept, and it costs nothing.',
+  restart: 'Customers cannot pay this node for a few seconds. Its money and data are kept.',
 } as const
 
 /** Offers only the actions that the node's status allows. */
 export function NodeActions({ node }: { node: DashboardNode }) {
-  const operate = useAction(async (verb: 'start' | 'stop' | 'restart') => {
+  const operate = useAction(async (verb: NodeVerb) => {
     const asked = api.post<DashboardNode>(`/nodes/${node.id}/${verb}`)
     // The response comes when the operation is done, which may take a minute. Refresh early to show that it has begun.
     setTimeout(() => void queryClient.invalidateQueries({ queryKey: ['nodes'] }), 300)
@@ -28,27 +27,31 @@ export function NodeActions({ node }: { node: DashboardNode }) {
       void queryClient.invalidateQueries({ queryKey: ['nodes'] })
     }
   })
-  const [asksFor, setAsksFor] = useState<keyof typeof QUESTIONS | null>(null)
+  const [asksFor, setAsksFor] = useState<keyof typeof CONSEQUENCES | null>(null)
   const isBusy = operate.isPending || node.operation !== null
-  const can = {
-    start: node.status === 'stopped' || node.status === 'failed',
-    stop: node.status === 'ready' || node.status === 'failed',
-    restart: node.status === 'ready',
-  }
+  const verbs = verbsOf(node)
+  const request = useNodeRequest()
+  useEffect(() => {
+    const verb = request && takeNodeRequest(node.id)
+    // The node may have changed since the palette offered this.
+    if (!verb || isBusy || !verbs.includes(verb)) return
+    if (verb === 'start') void operate.run(verb)
+    else setAsksFor(verb)
+  })
   return (
     <>
       <Group gap="xs">
-        {can.start && (
+        {verbs.includes('start') && (
           <Button loading={isBusy} onClick={() => void operate.run('start')}>
             Start
           </Button>
         )}
-        {can.restart && (
+        {verbs.includes('restart') && (
           <Button variant="default" loading={isBusy} onClick={() => setAsksFor('restart')}>
             Restart…
           </Button>
         )}
-        {can.stop && (
+        {verbs.includes('stop') && (
           <Button variant="default" loading={isBusy} onClick={() => setAsksFor('stop')}>
             Stop…
           </Button>
@@ -59,10 +62,10 @@ export function NodeActions({ node }: { node: DashboardNode }) {
         <ConfirmDialog
           title={
             <>
-              {QUESTIONS[asksFor].verb} <bdi>{node.name}</bdi>?
+              {NODE_VERBS[asksFor]} <bdi>{node.name}</bdi>?
             </>
           }
-          verb={`${QUESTIONS[asksFor].verb} node`}
+          verb={`${NODE_VERBS[asksFor]} node`}
           isPending={false}
           onCancel={() => setAsksFor(null)}
           onConfirm={() => {
@@ -70,7 +73,7 @@ export function NodeActions({ node }: { node: DashboardNode }) {
             void operate.run(asksFor)
           }}
         >
-          <p>{QUESTIONS[asksFor].consequence}</p>
+          <p>{CONSEQUENCES[asksFor]}</p>
         </ConfirmDialog>
       )}
     </>

@@ -15,10 +15,12 @@ type Props = {
   canCopy?: boolean
   /** Shown below the code, and copied with it. */
   json?: unknown
+  /** The JSON begins unfolded. */
+  isUnfolded?: boolean
 }
 
 /** Focusable, so that long code can be scrolled with the keyboard. */
-export function Snippet({ code, label, wraps = false, language, canCopy = true, json }: Props) {
+export function Snippet({ code, label, wraps = false, language, canCopy = true, json, isUnfolded = false }: Props) {
   const [isWrapped, setWrapped] = useState(wraps)
   const hasJson = json !== undefined
   const all = hasJson ? [code, JSON.stringify(json, null, 2)].filter(Boolean).join('\n\n') : code
@@ -31,7 +33,7 @@ export function Snippet({ code, label, wraps = false, language, canCopy = true, 
           <code>
             {language ? <Code code={code} language={language} /> : code}
             {hasJson && code !== '' && '\n\n'}
-            {hasJson && <Json value={json} />}
+            {hasJson && <Json value={json} isUnfolded={isUnfolded} />}
           </code>
         </pre>
       </section>

@@ -14,8 +14,14 @@ export function decodeChallenge(protocol: GatewayPayment['protocol'], challenge:
     const { request, ...others } = Object.fromEntries(params)
     return fromObject({ ...others, request: jsonObjectIn(request ?? '') ?? {} })
   }
-  const macaroon = readMacaroon(fromBase64(params.get('macaroon') ?? '') ?? new Uint8Array())
-  const caveats = (macaroon?.caveats ?? []).map((caveat): [string, string] => {
+  const invoice = params.get('invoice')
+  const caveats = caveatsOf(params.get('macaroon') ?? '')
+  return { invoice, fields: [...caveats, ...(invoice === undefined ? [] : invoiceFields(invoice))] }
+}
+
+function caveatsOf(base64: string): Decoded['fields'] {
+  const macaroon = readMacaroon(fromBase64(base64) ?? new Uint8Array())
+  return (macaroon?.caveats ?? []).map((caveat) => {
     const [name = '', ...rest] = (textOf(caveat) ?? '').split('=')
     const value = rest.join('=')
     return [
@@ -23,9 +29,34 @@ export function decodeChallenge(protocol: GatewayPayment['protocol'], challenge:
       name.endsWith('_valid_until') && /^\d{1,11}$/.test(value) ? new Date(Number(value) * 1000).toISOString() : value,
     ]
   })
-  const invoice = params.get('invoice')
-  return { invoice, fields: [...caveats, ...(invoice === undefined ? [] : invoiceFields(invoice))] }
 }
+
+/** What a WWW-Authenticate challenge says, with its parts inside each other. */
+export function challengeObject(challenge: string): Record<string, unknown> {
+  const params = readChallenges(challenge)?.[0]?.params ?? new Map<string, string>()
+  const macaroon = params.get('macaroon')
+  if (macaroon !== undefined)
+    return { macaroon: Object.fromEntries(caveatsOf(macaroon)), invoice: invoiceObject(params.get('invoice') ?? '') }
+  return withRequest(Object.fromEntries(params))
+}
+
+/** What the Authorization header of a paid request says. */
+export function credentialObject(credential: string): Record<string, unknown> {
+  const token = credential.replace(/^\S+ /, '')
+  const { challenge, ...others } = jsonObjectIn(token) ?? {}
+  if (isObject(challenge)) return { challenge: withRequest(challenge), ...others }
+  const [macaroon = '', preimage] = token.split(':')
+  return { macaroon: Object.fromEntries(caveatsOf(macaroon)), preimage }
+}
+
+/** An MPP challenge has its request as base64. */
+function withRequest({ request, ...others }: Record<string, unknown>): Record<string, unknown> {
+  const readable = (_: string, part: unknown) => (typeof part === 'string' && readInvoice(part) ? invoiceObject(part) : part)
+  return { ...others, request: JSON.parse(JSON.stringify(jsonObjectIn(String(request)) ?? {}, readable)) }
+}
+
+const invoiceObject = (text: string): Record<string, string> =>
+  Object.fromEntries(invoiceFields(text).map(([name, value]) => [name.replace('invoice.', ''), value]))
 
 /** Nested objects become names such as `request.amount`. */
 function fromObject(value: Record<string, unknown>): Decoded {

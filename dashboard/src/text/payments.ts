@@ -38,6 +38,16 @@ export function newestCount(shown: number, all: number, filter: NodePaymentFilte
   return `${shown} of ${all === 1 ? '1 payment' : `the newest ${all}`}`
 }
 
+type Paid = Pick<NodePayment, 'direction' | 'isPaid' | 'amountSat' | 'feeMsat'>
+
+/** What these payments add up to. Failed payments and invoices that nobody paid moved no money. */
+export function sumsOf(payments: Paid[]): { receivedSat: number; sentSat: number; feesMsat: number } {
+  const paid = payments.filter(({ isPaid }) => isPaid)
+  const sum = (wanted: Paid['direction'], of: 'amountSat' | 'feeMsat') =>
+    paid.filter(({ direction }) => direction === wanted).reduce((total, payment) => total + payment[of], 0)
+  return { receivedSat: sum('in', 'amountSat'), sentSat: sum('out', 'amountSat'), feesMsat: sum('out', 'feeMsat') }
+}
+
 /** An outgoing payment that completed unpaid has failed. One that has not completed may still succeed. */
 export function nodePaymentWord({ direction, isPaid, expiresAt, completedAt }: NodePayment, now: number): string {
   if (direction === 'in') {

@@ -75,7 +75,11 @@ const BODIES: Record<string, unknown> = {
 }
 /** What a query must have, so that the unknown parameter is the only error. */
 const FROM = `from=${Math.floor(Date.now() / 1000)}&`
-const QUERIES: Record<string, string> = { '/dashboard/api/received': 'days=1&', '/dashboard/api/credit/usage': FROM }
+const QUERIES: Record<string, string> = {
+  '/dashboard/api/received': 'days=1&',
+  '/dashboard/api/credit/usage': FROM,
+  '/dashboard/api/credit/usage.csv': FROM,
+}
 
 test('the tests below use the routes that the service registers', () => {
   expect(routes.length).toBeGreaterThan(40)

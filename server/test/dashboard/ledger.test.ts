@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { Credit } from '../../src/accounts/credit/credit.ts'
 import { usageOf } from '../../src/accounts/credit/ledger.ts'
 import { readConfig } from '../../src/config.ts'
+import type { LedgerFilter } from '../../src/store/credit/ledger.ts'
 import { closeHours, postUsage } from '../../src/store/credit/usage.ts'
 import { addUpUsageDay } from '../../src/store/credit/usage-sums.ts'
 import type { Database } from '../../src/store/db.ts'
@@ -33,9 +34,9 @@ beforeAll(async () => {
 })
 
 const sum = (amounts: number[]): number => amounts.reduce((total, amount) => total + amount, 0)
-const csvOf = async (id: string): Promise<string[]> => {
+const csvOf = async (id: string, filter: LedgerFilter = {}): Promise<string[]> => {
   let text = ''
-  for await (const part of credit.csv(id)) text += part
+  for await (const part of credit.csv(id, filter)) text += part
   return text.split('\r\n')
 }
 
@@ -118,6 +119,12 @@ describe('C31: the ledger adds up', () => {
     const lastHour = await credit.usage(id, NOON + 2 * 3_600 + 900)
     expect(lastHour.nodes.map(({ minutes }) => minutes)).toEqual([80, 61])
     expect(await credit.usage(await newAccount(sql), NOON)).toEqual({ nodes: [], quarterHours: [] })
+    const exported = all.nodes.map(({ nodeId, isDeleted, minutes, amountMsat }) =>
+      [nodeId, 'x', isDeleted ? 'yes' : 'no', minutes, amountMsat].join(','),
+    )
+    expect(await credit.usageCsv(id, NOON)).toBe(
+      ['node_id,node_name,deleted,charged_minutes,amount_msat', ...exported, ''].join('\r\n'),
+    )
   })
 })
 
@@ -213,6 +220,22 @@ describe('the exported ledger', () => {
     }
     const { summary } = await credit.ledger(id, undefined, 1)
     expect(balance).toBe(summary.balanceMsat)
+  })
+
+  test('with a filter, it has only what matches, each with the balance of the whole ledger after it', async () => {
+    const { id } = await usedAccount()
+    await credit.add(id, 7, 'Goodwill', 'operator')
+    await sql`
+      INSERT INTO credit_entries (account_id, amount_msat, kind, reason, created_at)
+      SELECT ${id}, n, CASE WHEN n % 2 = 0 THEN 'operator' ELSE 'top_up' END, 'n', to_timestamp(${NOON - 3_600})
+      FROM generate_series(1, 2500) n`
+    const [header, ...all] = await csvOf(id)
+    for (const kind of ['usage', 'operator', 'top_up'])
+      expect(await csvOf(id, { kind })).toEqual([header, ...all.filter((line) => line === '' || line.split(',')[2] === kind)])
+    const since = all.filter((line) => line === '' || Date.parse(line.split(',')[1] ?? '') >= NOON * 1000)
+    expect(since.length).toBeGreaterThan(8)
+    expect(await csvOf(id, { from: NOON })).toEqual([header, ...since])
+    expect(await csvOf(id, { to: 1 })).toEqual([header, ''])
   })
 
   test('contains no formula, whatever an operator wrote, and quotes what would break a line', async () => {

@@ -6,9 +6,14 @@ import { filteredNodes } from '../../text/node-filter.ts'
 import type { Unit } from '../../unit.ts'
 import { goKeyOf } from './keys.ts'
 import { paymentSearchIn, rankOf } from './matching.ts'
+import { NODE_VERBS, type NodeVerb, verbsOf } from './node-operations.ts'
 
 export type Doing = 'copy-account-id' | 'switch-theme' | 'switch-unit' | 'sign-out' | 'show-shortcuts'
-export type Act = { kind: 'go'; path: string } | { kind: 'open'; href: string } | { kind: 'do'; what: Doing }
+export type Act =
+  | { kind: 'go'; path: string }
+  | { kind: 'open'; href: string }
+  | { kind: 'do'; what: Doing }
+  | { kind: 'operate'; nodeId: string; verb: NodeVerb }
 export type Kind = 'page' | 'action' | 'node' | 'payment' | 'key' | 'webhook' | 'docs'
 export type Command = {
   id: string
@@ -109,6 +114,23 @@ const ofNode = (node: DashboardNode): Command => ({
   act: { kind: 'go', path: `/nodes/${node.id}` },
 })
 
+/** Only for who types the beginning of such a verb: otherwise, each search for a node would list its operations, too. */
+function operationsFor(text: string, nodes: DashboardNode[]): Command[] {
+  const typed = text.toLowerCase().split(/\s+/)
+  const isTyped = (verb: NodeVerb) => typed.some((word) => word.length > 1 && verb.startsWith(word))
+  return nodes.flatMap(({ id, name, status, operation }) =>
+    (operation === null ? verbsOf({ status }) : []).filter(isTyped).map((verb) => ({
+      id: `${verb} ${id}`,
+      kind: 'action',
+      // As on the page of the node: the others ask first.
+      label: `${NODE_VERBS[verb]} ${name}${verb === 'start' ? '' : '…'}`,
+      hint: id,
+      others: ['node', id],
+      act: { kind: 'operate', nodeId: id, verb },
+    })),
+  )
+}
+
 const ofKey = (key: ApiKey): Command => ({
   id: key.id,
   kind: 'key',
@@ -181,6 +203,15 @@ export function groupsFor(query: string, known: Known): Group[] {
   const local = [
     ...own,
     { name: 'Nodes', ...nodesFor(text, nodes) },
+    {
+      name: 'Operate nodes',
+      ...bestOf(
+        found(text, operationsFor(text, nodes)),
+        'action',
+        ['such operation of a node', 'such operations of nodes'],
+        '/nodes',
+      ),
+    },
     { name: 'API keys', ...bestOf(found(text, keys.map(ofKey)), 'key', ['API key', 'API keys'], '/developers') },
     {
       name: 'API keys that start like this',

@@ -14,6 +14,7 @@ import { Problem } from '../problem.tsx'
 import { useAction } from '../use-action.ts'
 import type { Command, Doing } from './commands.ts'
 import { isApple } from './keys.ts'
+import { requestOperation } from './node-request.ts'
 import { Results } from './results.tsx'
 import { useFound } from './use-found.ts'
 
@@ -132,5 +133,6 @@ function useAct(onClose: () => void, onShortcuts: () => void) {
     if (act.kind !== 'do' || act.what !== 'show-shortcuts') onClose()
     if (act.kind === 'go') history.push(`/dashboard${act.path}`)
     if (act.kind === 'open') window.location.assign(act.href)
+    if (act.kind === 'operate') requestOperation(act.nodeId, act.verb)
   })
 }

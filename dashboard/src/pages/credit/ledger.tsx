@@ -2,7 +2,7 @@ import { Button, NativeSelect, Table } from '@mantine/core'
 import { IconDownload } from '@tabler/icons-react'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { ComponentProps } from 'react'
-import { LEDGER_CSV, LEDGER_KINDS, type LedgerFilter, type LedgerKind } from '../../api/credit.ts'
+import { LEDGER_KINDS, type LedgerFilter, type LedgerKind, ledgerCsv } from '../../api/credit.ts'
 import type { Credit, CreditEntry } from '../../api/types.ts'
 import { Count, MsatAmount } from '../../components/amount.tsx'
 import { EmptyState } from '../../components/empty-state.tsx'
@@ -31,6 +31,7 @@ type Props = {
 
 /** The lines add up to the balance, exact to the millisatoshi, because unposted usage has its own line. */
 export function Ledger({ query, credit, entries, isFiltered, isOld }: Props) {
+  const filter = useSearch({ from: '/app/credit' })
   const hasUnposted = !isFiltered && !isOld && credit.unposted.length > 0
   return (
     <section className="ledger" aria-labelledby="ledger">
@@ -38,8 +39,14 @@ export function Ledger({ query, credit, entries, isFiltered, isOld }: Props) {
         <h2 id="ledger" className="section-title">
           Ledger
         </h2>
-        <Button component="a" href={LEDGER_CSV} download variant="default" leftSection={<IconDownload size={16} aria-hidden />}>
-          Export all as CSV
+        <Button
+          component="a"
+          href={ledgerCsv(filter)}
+          download="ledger.csv"
+          variant="default"
+          leftSection={<IconDownload size={16} aria-hidden />}
+        >
+          {isFiltered ? 'Export these as CSV' : 'Export all as CSV'}
         </Button>
       </div>
       <Filters />

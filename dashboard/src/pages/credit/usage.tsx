@@ -1,7 +1,8 @@
 import { Button, SegmentedControl, Table } from '@mantine/core'
+import { IconDownload } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import { type CreditUsage, usageQuery } from '../../api/credit.ts'
+import { type CreditUsage, usageCsv, usageQuery } from '../../api/credit.ts'
 import type { Me } from '../../api/types.ts'
 import { MsatAmount } from '../../components/amount.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
@@ -62,6 +63,17 @@ export function UsagePanel({ me }: { me: Me }) {
           <>
             <Bars points={points} />
             <NodeTable nodes={usage.data.nodes} total={total} />
+            <Button
+              component="a"
+              href={usageCsv(from)}
+              download="usage.csv"
+              size="xs"
+              mt="sm"
+              variant="default"
+              leftSection={<IconDownload size={14} aria-hidden />}
+            >
+              Export usage as CSV
+            </Button>
           </>
         ))}
     </section>

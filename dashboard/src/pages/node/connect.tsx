@@ -3,9 +3,11 @@ import type { DashboardNode, Me } from '../../api/types.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Snippet } from '../../components/snippet.tsx'
-import { nodeCli, nodeCurl, nodeJs } from '../../text/code/snippets.ts'
+import { isLanguage, useLanguage } from '../../text/code/languages.ts'
+import { nodeCli, nodeCurl, nodePython, nodeTs } from '../../text/code/snippets.ts'
 
 export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
+  const [language, setLanguage] = useLanguage()
   return (
     <div className="stack">
       <section className="card" aria-labelledby="endpoint">
@@ -20,18 +22,24 @@ export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
       </section>
       <section className="card" aria-labelledby="examples">
         <h2 id="examples">Examples</h2>
-        <Tabs defaultValue="curl">
+        <Tabs defaultValue={language} onChange={(value) => isLanguage(value) && setLanguage(value)}>
           <Tabs.List aria-label="Language" mb="sm">
             <Tabs.Tab value="curl">curl</Tabs.Tab>
-            <Tabs.Tab value="js">JavaScript</Tabs.Tab>
+            <Tabs.Tab value="typescript">TypeScript</Tabs.Tab>
+            <Tabs.Tab value="python">Python</Tabs.Tab>
             <Tabs.Tab value="cli">Command line</Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="curl">
             <p className="small">Create an invoice on the node.</p>
             <Snippet code={nodeCurl(node.endpointUrl)} label="curl example" language="curl" />
           </Tabs.Panel>
-          <Tabs.Panel value="js">
-            <Snippet code={nodeJs(node.endpointUrl)} label="JavaScript example" language="typescript" />
+          <Tabs.Panel value="typescript">
+            <p className="small">Create an invoice on the node, with Node.js 20 or later.</p>
+            <Snippet code={nodeTs(node.endpointUrl)} label="TypeScript example" language="typescript" />
+          </Tabs.Panel>
+          <Tabs.Panel value="python">
+            <p className="small">Create an invoice on the node, with Python 3. It needs no packages.</p>
+            <Snippet code={nodePython(node.endpointUrl)} label="Python example" language="python" />
           </Tabs.Panel>
           <Tabs.Panel value="cli">
             <p className="small">

@@ -12,7 +12,7 @@ import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time, useNow } from '../../components/time.tsx'
 import { nodeCurl } from '../../text/code/snippets.ts'
-import { NODE_PAYMENT_FILTERS, type NodePaymentFilter, newestCount, nodePaymentWord } from '../../text/payments.ts'
+import { NODE_PAYMENT_FILTERS, type NodePaymentFilter, newestCount, nodePaymentWord, sumsOf } from '../../text/payments.ts'
 
 export function NodePayments({ node }: { node: DashboardNode }) {
   const [filter, setFilter] = useState<NodePaymentFilter>('all')
@@ -58,6 +58,7 @@ export function NodePayments({ node }: { node: DashboardNode }) {
         />
         <span className="small dim" role="status">
           {newestCount(shown.length, payments.length, filter)}
+          <Sums payments={shown} />
         </span>
         <TextLink to="." className="small">
           Received by day and month
@@ -67,6 +68,31 @@ export function NodePayments({ node }: { node: DashboardNode }) {
         <EmptyState art="search" title="None of the newest payments matches." sentence="Choose another kind of payment above." />
       ) : (
         <PaymentTable payments={shown} />
+      )}
+    </>
+  )
+}
+
+function Sums({ payments }: { payments: NodePayment[] }) {
+  const { receivedSat, sentSat, feesMsat } = sumsOf(payments)
+  return (
+    <>
+      {receivedSat > 0 && (
+        <>
+          {' '}
+          · received <Amount sat={receivedSat} />
+        </>
+      )}
+      {sentSat > 0 && (
+        <>
+          {' '}
+          · sent <Amount sat={sentSat} />
+          {feesMsat > 0 && (
+            <>
+              , and fees of <MsatAmount msat={feesMsat} />
+            </>
+          )}
+        </>
       )}
     </>
   )

@@ -1,5 +1,5 @@
 import { NativeSelect, Table, TextInput } from '@mantine/core'
-import { IconSearch } from '@tabler/icons-react'
+import { IconChevronDown, IconChevronUp, IconSearch } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { type MouseEvent, useMemo } from 'react'
@@ -14,14 +14,15 @@ import { NodeStatus } from '../../components/status.tsx'
 import { Time } from '../../components/time.tsx'
 import { filteredNodes, NODE_FILTER_NAMES, NODE_FILTERS } from '../../text/node-filter.ts'
 import { hasUpdate } from '../../text/updates.ts'
+import { directionOf, type NodeColumn, type NodeOrder, orderAfterClick, sortedNodes } from './node-sort.ts'
 
 export function NodeList({ nodes }: { nodes: DashboardNode[] }) {
-  const { show, q = '' } = useSearch({ from: '/app/nodes' })
+  const { show, q = '', sort } = useSearch({ from: '/app/nodes' })
   const navigate = useNavigate()
   const shown = useMemo(() => filteredNodes(nodes, show, q), [nodes, show, q])
   // The filters are in the URL, so that Back and a reload keep them.
-  const filter = (change: { show?: typeof show; q?: string | undefined }) =>
-    void navigate({ to: '/nodes', search: { show, q: q || undefined, ...change }, replace: true, resetScroll: false })
+  const filter = (change: { show?: typeof show; q?: string | undefined; sort?: typeof sort }) =>
+    void navigate({ to: '/nodes', search: { show, q: q || undefined, sort, ...change }, replace: true, resetScroll: false })
   return (
     <>
       <div className="node-filters">
@@ -59,16 +60,22 @@ export function NodeList({ nodes }: { nodes: DashboardNode[] }) {
       {shown.length === 0 ? (
         <EmptyState art="search" title="No node matches." action={<TextLink to="/nodes">Show all nodes</TextLink>} />
       ) : (
-        <NodeTable nodes={shown} />
+        <NodeTable nodes={shown} order={sort} onOrder={(order) => filter({ sort: order })} />
       )}
     </>
   )
 }
 
-function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
+type TableProps = { nodes: DashboardNode[]; order: NodeOrder | undefined; onOrder: (order: NodeOrder) => void }
+
+function NodeTable({ nodes, order, onOrder }: TableProps) {
   const { data: received } = useQuery(receivedByNodeQuery)
   const receivedBy = useMemo(() => received && new Map(received.nodes.map((one) => [one.nodeId, one.sat])), [received])
+  const sorted = useMemo(() => sortedNodes(nodes, order, receivedBy), [nodes, order, receivedBy])
   const navigate = useNavigate()
+  const header = (column: NodeColumn, label: string, className?: string) => (
+    <SortHeader {...{ column, label, className, order, onOrder }} />
+  )
   const open = (event: MouseEvent, nodeId: string) => {
     // The link itself handles clicks on it, and selecting text is not a click.
     if ((event.target as Element).closest('a') || window.getSelection()?.type === 'Range') return
@@ -80,15 +87,16 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
         <Table verticalSpacing="sm" aria-label="Nodes">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Name</Table.Th>
+              {header('name', 'Name')}
               <Table.Th className="from-460">Status</Table.Th>
-              <Table.Th className="number">Balance</Table.Th>
-              <Table.Th className="number from-600">Received, 30 days</Table.Th>
+              {header('balance', 'Balance', 'number')}
+              {header('received', 'Received, 30 days', 'number from-600')}
               <Table.Th className="from-700">Version</Table.Th>
+              {header('created', 'Created', 'from-800')}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {nodes.map((node) => (
+            {sorted.map((node) => (
               <Table.Tr key={node.id} className="whole-row node-row" onClick={(event) => open(event, node.id)}>
                 <Table.Td className="breakable">
                   <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="plain-link">
@@ -115,6 +123,9 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
                   {node.version === null ? <span className="dim">not started yet</span> : shortVersion(node.version)}
                   {hasUpdate(node) && <div className="update-mark">Update available</div>}
                 </Table.Td>
+                <Table.Td className="from-800">
+                  <Time at={node.createdAt} />
+                </Table.Td>
               </Table.Tr>
             ))}
           </Table.Tbody>
@@ -133,6 +144,27 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
         )}
       </p>
     </>
+  )
+}
+
+type HeaderProps = {
+  column: NodeColumn
+  label: string
+  className?: string | undefined
+  order: NodeOrder | undefined
+  onOrder: (order: NodeOrder) => void
+}
+
+function SortHeader({ column, label, className, order, onOrder }: HeaderProps) {
+  const direction = directionOf(column, order)
+  const Arrow = direction === 'descending' ? IconChevronDown : IconChevronUp
+  return (
+    <Table.Th className={className} aria-sort={direction}>
+      <button type="button" className="sort" onClick={() => onOrder(orderAfterClick(column, order))}>
+        {label}
+        <Arrow size={14} aria-hidden className={direction ? '' : 'unsorted'} />
+      </button>
+    </Table.Th>
   )
 }
 

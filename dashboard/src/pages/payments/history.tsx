@@ -6,6 +6,7 @@ import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { DeliveryBadge } from '../../components/status.tsx'
 import { Time } from '../../components/time.tsx'
+import { Attempts } from '../webhooks/attempts.tsx'
 
 /** The payment's events, and what became of them at each webhook. */
 export function PaymentHistory({ payment }: { payment: GatewayPaymentDetails }) {
@@ -39,6 +40,9 @@ export function PaymentHistory({ payment }: { payment: GatewayPaymentDetails }) 
   )
 }
 
+/** More attempts begin folded. */
+const FEW = 3
+
 function Deliveries({ event: { deliveries } }: { event: PaymentEvent }) {
   if (deliveries.length === 0) return <div className="small dim">No delivery to a webhook is recorded.</div>
   return deliveries.map((delivery) => {
@@ -49,13 +53,13 @@ function Deliveries({ event: { deliveries } }: { event: PaymentEvent }) {
         <TextLink to="/developers/webhooks/$webhookId" params={{ webhookId: delivery.webhookId }}>
           {delivery.url}
         </TextLink>
-        {last && (
+        {last && delivery.attempts.length > FEW && (
           <span className="dim">
             {' '}
-            · {delivery.attempts.length} {delivery.attempts.length === 1 ? 'attempt' : 'attempts'}, the last <Time at={last.at} />
-            : {last.error ?? `status ${last.status}`}
+            · the last attempt <Time at={last.at} />: {last.error ?? `status ${last.status}`}
           </span>
         )}
+        {last && <Attempts of={delivery.attempts} isUnfolded={delivery.attempts.length <= FEW} />}
       </div>
     )
   })

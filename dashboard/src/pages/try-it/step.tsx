@@ -2,6 +2,7 @@ import { VisuallyHidden } from '@mantine/core'
 import { IconCheck } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import { Snippet } from '../../components/snippet.tsx'
+import { challengeObject, credentialObject } from '../../text/challenge.ts'
 import type { CodeLanguage } from '../../text/code/highlight.ts'
 import type { Language } from '../../text/code/languages.ts'
 import { requestIn } from '../../text/code/program-snippets.ts'
@@ -75,6 +76,7 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
           step={step}
           request={http('GET /report HTTP/1.1\nHost: your-server.example')}
           answer={http(`HTTP/1.1 402 Payment Required\nWWW-Authenticate: ${issued?.challenge}`)}
+          decoded={{ title: 'The challenge, decoded', json: challengeObject(issued?.challenge ?? '') }}
           note="This is all your client needs: the challenge contains the invoice."
         />
       )
@@ -100,6 +102,7 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
           }}
           answerTitle="Request with the credential"
           answer={http(`GET /report HTTP/1.1\nHost: your-server.example\nAuthorization: ${credential}`)}
+          decoded={{ title: 'The credential, decoded', json: credentialObject(credential ?? '') }}
           note="Built here in the browser, as the customer’s client would do it."
         />
       )
@@ -132,11 +135,19 @@ function Shown({ step, run, publicUrl, language }: ShownProps) {
 }
 
 type Side = { code: string; language?: CodeLanguage; json?: unknown }
-type Sides = { step: Step; request: Side; answer: Side; note?: string; requestTitle?: string; answerTitle?: string }
+type Sides = {
+  step: Step
+  request: Side
+  answer: Side
+  note?: string
+  requestTitle?: string
+  answerTitle?: string
+  decoded?: { title: string; json: unknown }
+}
 
 const http = (code: string): Side => ({ code, language: 'http' })
 
-function Exchange({ step, request, answer, note, requestTitle = 'Request', answerTitle = 'Response' }: Sides) {
+function Exchange({ step, request, answer, note, requestTitle = 'Request', answerTitle = 'Response', decoded }: Sides) {
   return (
     <>
       {note && <p className="small dim">{note}</p>}
@@ -150,6 +161,12 @@ function Exchange({ step, request, answer, note, requestTitle = 'Request', answe
           <Snippet {...answer} label={`${answerTitle}: ${TITLES[step]}`} wraps />
         </div>
       </div>
+      {decoded && (
+        <details className="folded" open>
+          <summary>{decoded.title}</summary>
+          <Snippet code="" json={decoded.json} label={decoded.title} wraps isUnfolded />
+        </details>
+      )}
     </>
   )
 }

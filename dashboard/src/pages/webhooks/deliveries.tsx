@@ -13,7 +13,7 @@ import { Problem } from '../../components/problem.tsx'
 import { DeliveryBadge } from '../../components/status.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
-import { Outcome } from './outcome.tsx'
+import { Attempts } from './attempts.tsx'
 import { ReplayDialog } from './replay-dialog.tsx'
 
 const NAMES: Record<DeliveryStatus, string> = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' }
@@ -108,24 +108,7 @@ function Row({ delivery, webhook }: { delivery: Delivery; webhook: Webhook }) {
       >
         Send again
       </Button>
-      {attempts.length > 0 && <Attempts delivery={delivery} />}
+      {attempts.length > 0 && <Attempts of={attempts} />}
     </li>
-  )
-}
-
-/** Newest first, because the newest attempt explains the status. */
-function Attempts({ delivery: { attempts } }: { delivery: Delivery }) {
-  const newestFirst = attempts.map((attempt, index) => ({ ...attempt, nth: index + 1 })).reverse()
-  return (
-    <details className="attempts">
-      <summary className="small">{attempts.length === 1 ? '1 attempt' : `${attempts.length} attempts`}</summary>
-      <ol reversed>
-        {newestFirst.map((attempt) => (
-          <li key={attempt.nth}>
-            <Time at={attempt.at} /> <Outcome attempt={attempt} />
-          </li>
-        ))}
-      </ol>
-    </details>
   )
 }

@@ -14,6 +14,7 @@ import { WebhookStatus } from '../../components/status.tsx'
 import { Time } from '../../components/time.tsx'
 import { createWebhookCurl, listenCli } from '../../text/code/snippets.ts'
 import { describeTypes } from '../../text/event-types.ts'
+import { Receiver } from './receiver.tsx'
 import { WebhookSecretDialog } from './secret.tsx'
 import { CreateWebhookDialog } from './settings-dialog.tsx'
 
@@ -52,6 +53,7 @@ export function WebhooksPage() {
         )}
         {webhooks.data && webhooks.data.length > 0 && <WebhookList webhooks={webhooks.data} />}
       </section>
+      {!webhooks.isPending && <Receiver />}
       {!webhooks.isPending && (
         <section className="card spaced" aria-labelledby="laptop">
           <h2 id="laptop">On your laptop</h2>

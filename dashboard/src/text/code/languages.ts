@@ -2,6 +2,7 @@ import { useState } from 'react'
 
 export const LANGUAGES = { curl: 'curl', typescript: 'TypeScript', python: 'Python' } as const
 export type Language = keyof typeof LANGUAGES
+export const isLanguage = (value: string | null): value is Language => value !== null && value in LANGUAGES
 const KEY = 'boltyard-language'
 
 /** The language of the snippets, remembered in this browser. */
@@ -21,7 +22,7 @@ export function useLanguage(): [Language, (language: Language) => void] {
 function remembered(): Language {
   try {
     const found = localStorage.getItem(KEY)
-    return found !== null && found in LANGUAGES ? (found as Language) : 'curl'
+    return isLanguage(found) ? found : 'curl'
   } catch {
     return 'curl'
   }

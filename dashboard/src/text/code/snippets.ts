@@ -87,7 +87,7 @@ export const nodeCurl = (endpointUrl: string): string =>
   -u ":$NODE_RESTRICTED_PASSWORD" \\
   -d amountSat=1000 -d description="Hello"`
 
-export const nodeJs = (endpointUrl: string): string =>
+export const nodeTs = (endpointUrl: string): string =>
   `const answer = await fetch('${endpointUrl}/createinvoice', {
   method: 'POST',
   headers: { authorization: 'Basic ' + btoa(':' + process.env.NODE_RESTRICTED_PASSWORD) },
@@ -95,6 +95,20 @@ export const nodeJs = (endpointUrl: string): string =>
 })
 const { serialized, paymentHash } = await answer.json()
 console.log(serialized, paymentHash)`
+
+/** Without blank lines inside blocks, which would end them at Python's prompt. */
+export const nodePython = (endpointUrl: string): string =>
+  `import base64, json, os, urllib.parse, urllib.request
+password = os.environ["NODE_RESTRICTED_PASSWORD"]
+request = urllib.request.Request(
+    "${endpointUrl}/createinvoice",
+    method="POST",
+    headers={"Authorization": "Basic " + base64.b64encode(f":{password}".encode()).decode()},
+    data=urllib.parse.urlencode({"amountSat": 1000, "description": "Hello"}).encode(),
+)
+with urllib.request.urlopen(request) as response:
+    invoice = json.load(response)
+print(invoice["serialized"], invoice["paymentHash"])`
 
 export const nodeCli = (publicUrl: string, nodeId: string): string =>
   `export SERVICE_BASE_URL=${base(publicUrl)}

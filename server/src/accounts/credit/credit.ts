@@ -23,7 +23,7 @@ import {
 import { findTreasury } from '../../store/credit/treasury.ts'
 import type { Database, Sql } from '../../store/db.ts'
 import type { SlowReads } from '../../store/slow-reads.ts'
-import { ledgerCsv, nodeOf, type Usage, usageOf, withNodeNames } from './ledger.ts'
+import { csvOfUsage, ledgerCsv, nodeOf, type Usage, usageOf, withNodeNames } from './ledger.ts'
 
 export type CreditSummary = {
   /** Whole satoshis, rounded down. */
@@ -159,8 +159,12 @@ export class Credit {
     return this.#snapshot(accountId, (sql) => usageOf(sql, accountId, from, this.#deps.config.nodePriceSatPerDay * 1000))
   }
 
-  csv(accountId: string): AsyncGenerator<string> {
-    return ledgerCsv(this.#deps.sql, accountId)
+  async usageCsv(accountId: string, from: number): Promise<string> {
+    return csvOfUsage(await this.usage(accountId, from))
+  }
+
+  csv(accountId: string, filter: LedgerFilter = {}): AsyncGenerator<string> {
+    return ledgerCsv(this.#deps.sql, accountId, filter)
   }
 
   #snapshot<T>(accountId: string, read: (sql: Sql) => Promise<T>): Promise<T> {

@@ -2,7 +2,7 @@ import { csvLineOf, csvTime } from '../../platform/csv.ts'
 import { Problem } from '../../problems.ts'
 import { findNames } from '../../store/activity-search.ts'
 import type { EntryRow } from '../../store/credit/credit.ts'
-import { listEntriesAfter, listUnposted, type UnpostedRow } from '../../store/credit/ledger.ts'
+import { type LedgerFilter, listEntriesAfter, listUnposted, type UnpostedRow } from '../../store/credit/ledger.ts'
 import { type QuarterHourRow, usageByNode, usageByQuarterHour, usageTimes } from '../../store/credit/usage-sums.ts'
 import type { Sql } from '../../store/db.ts'
 
@@ -10,6 +10,7 @@ const EXPORTED_AT_ONCE = 1_000
 const QUARTER_HOUR_SECONDS = 900
 /** Adding up a longer period takes too long. The exported ledger has no such limit. */
 const MAX_USAGE_DAYS = 92
+const USAGE_COLUMNS = ['node_id', 'node_name', 'deleted', 'charged_minutes', 'amount_msat']
 const COLUMNS = ['id', 'created_at', 'kind', 'amount_msat', 'balance_after_msat', 'reason', 'node_id', 'reference']
 
 /** The node of a usage entry: its reference is the node and the minute in which the interval began. */
@@ -32,17 +33,17 @@ async function namesOf(sql: Sql, accountId: string, rows: { nodeId: string | nul
 }
 
 /**
- * Lines of CSV, read from the store while they are sent. The balances are computed from the exported entries, so the file is
- * consistent even if entries are added meanwhile.
+ * Lines of CSV, read from the store while they are sent. The balances are those of the whole ledger, added up from the oldest entry, so the
+ * file is consistent even if entries are added meanwhile.
  */
-export async function* ledgerCsv(sql: Sql, accountId: string): AsyncGenerator<string> {
+export async function* ledgerCsv(sql: Sql, accountId: string, filter: LedgerFilter): AsyncGenerator<string> {
   let balanceMsat = 0
   // Sent together with the first lines, because a response that has begun can no longer report that the store failed.
   let header = csvLineOf(COLUMNS)
   for (let after = 0; ; ) {
-    const entries = await listEntriesAfter(sql, accountId, after, EXPORTED_AT_ONCE)
+    const entries = await listEntriesAfter(sql, accountId, filter, after, EXPORTED_AT_ONCE)
     const lines = entries.map((entry) => {
-      balanceMsat += entry.amountMsat
+      balanceMsat += entry.changeMsat
       const { id, createdAt, kind, amountMsat, reason, reference } = entry
       return csvLineOf([id, csvTime(createdAt), kind, amountMsat, balanceMsat, reason, nodeOf(entry), reference])
     })
@@ -83,6 +84,14 @@ export async function usageOf(sql: Sql, accountId: string, from: number, priceMs
     quarterHours: unposted.length === 0 ? quarterHours : withUnposted(quarterHours, unposted, times.now),
   }
 }
+
+export const csvOfUsage = ({ nodes }: Usage): string =>
+  csvLineOf(USAGE_COLUMNS) +
+  nodes
+    .map(({ nodeId, nodeName, isDeleted, minutes, amountMsat }) =>
+      csvLineOf([nodeId, nodeName, isDeleted ? 'yes' : 'no', minutes, amountMsat]),
+    )
+    .join('')
 
 function withUnposted(quarterHours: QuarterHourRow[], unposted: UnpostedRow[], at: number): QuarterHourRow[] {
   const unpostedMsat = unposted.reduce((sum, { amountMsat }) => sum + amountMsat, 0)

@@ -1,12 +1,23 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { listActivitySubjects, listOwnActivity } from '../../../../contract/src/dashboard/activity.ts'
-import { createTopUp, exportLedger, getCredit, getCreditUsage, getTopUp } from '../../../../contract/src/dashboard/credit.ts'
+import {
+  createTopUp,
+  exportCreditUsage,
+  exportLedger,
+  getCredit,
+  getCreditUsage,
+  getTopUp,
+} from '../../../../contract/src/dashboard/credit.ts'
 import type { RouteDeps } from '../deps.ts'
 import { addRoute } from '../route.ts'
 import { numberIn, paged } from './calls.ts'
 
 const PAGE = 50
+const csvHeaders = (name: string) => ({
+  'content-type': 'text/csv; charset=utf-8; header=present',
+  'content-disposition': `attachment; filename="${name}"`,
+})
 
 /** The activity, credit and top-ups of the account. */
 export function dashboardCreditRoutes({ accounts, credit, topUps }: RouteDeps) {
@@ -26,13 +37,12 @@ export function dashboardCreditRoutes({ accounts, credit, topUps }: RouteDeps) {
       return { ...summary, unposted, matching, ...paged('entries', entries, PAGE) }
     })
     addRoute(app, getCreditUsage, async ({ person, query }) => credit.usage(person.accountId, query.from))
-    addRoute(app, exportLedger, async ({ person }, reply) =>
-      reply
-        .headers({
-          'content-type': 'text/csv; charset=utf-8; header=present',
-          'content-disposition': 'attachment; filename="ledger.csv"',
-        })
-        .send(Readable.from(credit.csv(person.accountId))),
+    addRoute(app, exportCreditUsage, async ({ person, query }, reply) => {
+      const csv = await credit.usageCsv(person.accountId, query.from)
+      return reply.headers(csvHeaders('usage.csv')).send(csv)
+    })
+    addRoute(app, exportLedger, async ({ person, query }, reply) =>
+      reply.headers(csvHeaders('ledger.csv')).send(Readable.from(credit.csv(person.accountId, query))),
     )
     addRoute(app, createTopUp, async ({ person, body }) => topUps.create(person.accountId, body.amountSat))
     addRoute(app, getTopUp, async ({ person, params }) => topUps.find(person.accountId, params.paymentHash))

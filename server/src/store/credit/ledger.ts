@@ -44,11 +44,31 @@ export async function sumMatchingEntries(sql: Sql, accountId: string, filter: Le
   return row ?? { count: 0, amountMsat: 0 }
 }
 
-/** Oldest first, after the entry with this id. */
-export async function listEntriesAfter(sql: Sql, accountId: string, after: number, limit: number): Promise<EntryRow[]> {
-  return sql<EntryRow[]>`
-    SELECT id, amount_msat AS "amountMsat", kind, reason, reference, unix_seconds(created_at) AS "createdAt"
-    FROM credit_entries WHERE account_id = ${accountId} AND id > ${after} ORDER BY id LIMIT ${limit}`
+/**
+ * The matching entries after the one with this id, oldest first. `changeMsat` is how much the balance has changed since the previous one of
+ * them, which includes the entries between them that do not match.
+ */
+export async function listEntriesAfter(
+  sql: Sql,
+  accountId: string,
+  filter: LedgerFilter,
+  after: number,
+  limit: number,
+): Promise<(EntryRow & { changeMsat: number })[]> {
+  const isFiltered = Object.values(filter).some((value) => value !== undefined)
+  const change = isFiltered
+    ? sql`(SELECT sum(e.amount_msat) FROM credit_entries e
+           WHERE e.account_id = ${accountId} AND e.id > page.previous_id AND e.id <= page.id)::bigint`
+    : sql`amount_msat`
+  return sql<(EntryRow & { changeMsat: number })[]>`
+    WITH page AS MATERIALIZED (
+      SELECT *, lag(id, 1, ${after}::bigint) OVER (ORDER BY id) AS previous_id FROM (
+        SELECT * FROM credit_entries WHERE account_id = ${accountId} AND id > ${after} ${matches(sql, filter)}
+        ORDER BY id LIMIT ${limit}) matching
+    )
+    SELECT id, amount_msat AS "amountMsat", kind, reason, reference, unix_seconds(created_at) AS "createdAt",
+           ${change} AS "changeMsat"
+    FROM page ORDER BY id`
 }
 
 export type UnpostedRow = { nodeId: string; since: number; minutes: number; amountMsat: number; isRunning: boolean }
