@@ -1,7 +1,6 @@
 import { useState } from 'react'
+import { LANGUAGES, type Language } from './program-snippets.ts'
 
-export const LANGUAGES = { curl: 'curl', typescript: 'TypeScript', python: 'Python' } as const
-export type Language = keyof typeof LANGUAGES
 const KEY = 'boltyard-language'
 
 /** The language of the snippets, remembered in this browser. */
