@@ -28,7 +28,7 @@ const examples = pages
 const NOT_RUN = [
   // A new node runs the latest version, so there is nothing to update to without a restart of the service with another catalog.
   'POST /v1/nodes/{nodeId}/update',
-  // Its response does not end. test/interop/typed.test.ts runs the stream of docs/events.md.
+  // Its response does not end. test/docs/typed.test.ts runs the stream of docs/events.md.
   'GET /v1/events/stream',
 ]
 
