@@ -16,7 +16,11 @@ const FILES = {
   /** Chromium. */
   browser: ['test/browser/**/*.test.ts'],
   /** Other people's clients and libraries, and what the documentation tells people to type. */
-  interop: ['test/interop/**/*.test.ts', 'test/{demo,examples,gateway-guide,quickstart}.test.ts', 'test/deploy/image.test.ts'],
+  interop: [
+    'test/interop/**/*.test.ts',
+    'test/{demo,examples,gateway-guide,quickstart,docs/reference,docs/typed}.test.ts',
+    'test/deploy/image.test.ts',
+  ],
   /** A service that kills itself between an effect and its record. */
   crash: ['server/test/crash/**/*.test.ts', 'sandboxd/test/crash.test.ts'],
 }

@@ -110,7 +110,7 @@ export const RenameNodeParams = strict(
 )
 export const UpdateNodeParams = strict(
   { version: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'Defaults to the latest version.' })) },
-  { $id: 'UpdateNodeParams', description: 'Which version to update to.' },
+  { $id: 'UpdateNodeParams', description: 'Which version to update to.', examples: [{ version: '0.8.0' }] },
 )
 export const deleteNodeQuery = strict({
   force: Type.Optional(flag('Delete the node even if it holds funds. The funds can only be recovered with its seed.')),

@@ -101,7 +101,12 @@ export const CreateWebhookParams = strict(
 export type CreateWebhookParams = Static<typeof CreateWebhookParams>
 export const ChangeWebhookParams = strict(
   { ...optional(settings), enabled: Type.Optional(flag('Enabling also continues deliveries that were waiting.')) },
-  { $id: 'ChangeWebhookParams', description: 'What to change.', minProperties: 1 },
+  {
+    $id: 'ChangeWebhookParams',
+    description: 'What to change.',
+    minProperties: 1,
+    examples: [{ types: ['payment.settled'], enabled: true }],
+  },
 )
 export type ChangeWebhookParams = Static<typeof ChangeWebhookParams>
 

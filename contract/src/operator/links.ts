@@ -22,11 +22,11 @@ export const SignInLink = named(
 export type OneLink = Static<typeof SignInLink>
 export const EmailParams = strict(
   { email: boundedText('Email address of the person to sign in.') },
-  { $id: 'EmailParams', description: 'The person to sign in.' },
+  { $id: 'EmailParams', description: 'The person to sign in.', examples: [{ email: 'ann@example.com' }] },
 )
 export const InviteParams = strict(
   { email: Type.Optional(boundedText('If present, only this email address can sign up with the link.')) },
-  { $id: 'InviteParams', description: 'The person to invite.' },
+  { $id: 'InviteParams', description: 'The person to invite.', examples: [{ email: 'ann@example.com' }] },
 )
 
 const newLink = { method: 'POST', tag: 'Operator', caller: 'operator', status: 201, response: SignInLink } as const

@@ -5,8 +5,8 @@ import type { Me } from '../../api/types.ts'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Snippet } from '../../components/snippet.tsx'
-import { LANGUAGES, type Language, useLanguage } from '../../text/code/languages.ts'
-import { snippetsIn } from '../../text/code/program-snippets.ts'
+import { useLanguage } from '../../text/code/languages.ts'
+import { LANGUAGES, type Language, snippetsIn } from '../../text/code/program-snippets.ts'
 import { paywallTs } from '../../text/code/snippets.ts'
 
 const HOW: Record<Language, string> = {

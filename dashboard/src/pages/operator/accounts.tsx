@@ -11,6 +11,7 @@ import { LoadMore } from '../../components/load-more.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time } from '../../components/time.tsx'
+import { inviteCurl } from '../../text/code/snippets.ts'
 import { AccessDialog, InviteDialog } from './access-dialog.tsx'
 import { SearchField, useOperatorSearch } from './search-field.tsx'
 import { OperatorLink } from './shell.tsx'
@@ -53,7 +54,7 @@ export function AccountsPage() {
           title="No accounts yet."
           sentence="Invite someone, or yourself: whoever uses the link gets an account."
           action={invite}
-          curl={`curl -X POST ${me.publicUrl}/operator/v1/invitations -H "authorization: Bearer $OPERATOR_TOKEN"`}
+          curl={inviteCurl(me.publicUrl)}
         />
       )}
       {accounts && accounts.length > 0 && (

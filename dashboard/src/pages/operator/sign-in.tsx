@@ -9,6 +9,7 @@ import { TextLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Snippet } from '../../components/snippet.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { MAKE_TOKEN, printToken } from '../../text/code/snippets.ts'
 import { OperatorLabel } from './shell.tsx'
 
 /** The token is exchanged for a session, and is then forgotten. */
@@ -64,7 +65,7 @@ function Where({ file }: { file: string | null }) {
   return (
     <div className="small dim">
       <p>The token is in a file on this machine. This command prints it:</p>
-      <Snippet code={`cat '${file.replaceAll("'", "'\\''")}'`} label="Print the operator token" wraps />
+      <Snippet code={printToken(file)} label="Print the operator token" wraps />
     </div>
   )
 }
@@ -77,7 +78,7 @@ export function NoToken() {
         To turn both on, set <code>OPERATOR_TOKEN</code>, or <code>OPERATOR_TOKEN_FILE</code> with the path of a file, to at least
         32 random characters, and restart the service. This command makes such a token:
       </p>
-      <Snippet code="openssl rand -hex 32" label="Make a token" wraps />
+      <Snippet code={MAKE_TOKEN} label="Make a token" wraps />
       <p className="small dim">
         Not the operator? <TextLink to="/">Go to your dashboard</TextLink>.
       </p>

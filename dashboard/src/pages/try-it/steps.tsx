@@ -8,7 +8,7 @@ import { ButtonLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Success } from '../../components/status.tsx'
 import { useAction } from '../../components/use-action.ts'
-import { LANGUAGES } from '../../text/code/languages.ts'
+import { LANGUAGES } from '../../text/code/program-snippets.ts'
 import { nextOf, type Run, STEPS, type Step, type Terms, take } from './purchase.ts'
 import { type RequestLanguage, TryItStep } from './step.tsx'
 

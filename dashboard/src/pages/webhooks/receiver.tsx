@@ -1,6 +1,7 @@
 import { Tabs } from '@mantine/core'
 import { Snippet } from '../../components/snippet.tsx'
-import { LANGUAGES, useLanguage } from '../../text/code/languages.ts'
+import { useLanguage } from '../../text/code/languages.ts'
+import { LANGUAGES } from '../../text/code/program-snippets.ts'
 import { RECEIVERS } from '../../text/code/receivers.ts'
 
 /** A program that verifies and handles deliveries. */

@@ -1,4 +1,4 @@
-import type { Language } from './languages.ts'
+import type { Language } from './program-snippets.ts'
 
 export type CodeLanguage = Language | 'json' | 'http'
 type Kind = 'word' | 'text' | 'number' | 'name' | 'comment'

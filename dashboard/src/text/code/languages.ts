@@ -1,8 +1,8 @@
 import { useState } from 'react'
+import { LANGUAGES, type Language } from './program-snippets.ts'
 
-export const LANGUAGES = { curl: 'curl', typescript: 'TypeScript', python: 'Python' } as const
-export type Language = keyof typeof LANGUAGES
 export const isLanguage = (value: string | null): value is Language => value !== null && value in LANGUAGES
+
 const KEY = 'boltyard-language'
 
 /** The language of the snippets, remembered in this browser. */

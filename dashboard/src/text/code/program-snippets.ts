@@ -1,5 +1,7 @@
-import type { Language } from './languages.ts'
 import { base, chargeCurl, createNodeCurl, REPEAT_KEY, RESOURCE, redeemCurl, whoAmICurl } from './snippets.ts'
+
+export const LANGUAGES = { curl: 'curl', typescript: 'TypeScript', python: 'Python' } as const
+export type Language = keyof typeof LANGUAGES
 
 /** A value that the program takes from its environment. */
 class Env {

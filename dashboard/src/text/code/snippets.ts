@@ -114,3 +114,11 @@ export const nodeCli = (publicUrl: string, nodeId: string): string =>
   `export SERVICE_BASE_URL=${base(publicUrl)}
 boltyard nodes get ${nodeId}
 boltyard payments create --node ${nodeId} --amount-sat 100 --description "One report"`
+
+export const inviteCurl = (publicUrl: string): string =>
+  `curl -X POST ${publicUrl.replace(/\/$/, '')}/operator/v1/invitations \\
+  -H "Authorization: Bearer $OPERATOR_TOKEN"`
+
+export const printToken = (file: string): string => `cat '${file.replaceAll("'", "'\\''")}'`
+
+export const MAKE_TOKEN = 'openssl rand -hex 32'
