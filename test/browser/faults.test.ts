@@ -158,6 +158,24 @@ inBrowser('when things go wrong in the dashboard', () => {
     expect(await page.evaluate('window.mark')).toBe(1)
   })
 
+  test('if the app’s code cannot be loaded, the page loads again by itself; if that does not help, it says so', async () => {
+    const { page, open } = await newPerson(server)
+    const code = /\/assets\/index-[^/]*\.js$/
+    let lost = 0
+    await page.route(code, (route) => (lost++ < 2 ? route.abort() : route.continue()))
+    await open()
+    await heading(page, 'Overview').waitFor()
+    expect(lost).toBe(3)
+
+    await page.unroute(code)
+    await page.route(code, (route) => route.abort())
+    await open()
+    await untilText(page.getByRole('alert'), 'Boltyard could not be loaded. Check your connection, then reload the page.')
+    await page.unroute(code)
+    await page.getByRole('button', { name: 'Reload' }).click()
+    await heading(page, 'Overview').waitFor()
+  })
+
   test('if other pages cannot be loaded ahead, the open page is not reloaded', async () => {
     const person = await newPerson(server)
     const { page } = person

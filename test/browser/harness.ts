@@ -105,10 +105,20 @@ export async function enter(
   )
   const page = await context.newPage()
   const open = async (path = ''): Promise<Page> => {
-    await page.goto(`${server.url}/dashboard/${path}`)
+    await load(page, `${server.url}/dashboard/${path}`)
     return page
   }
   return { context, page, open }
+}
+
+/** Another program may create or remove a network interface at any time. Chromium then aborts what it is loading. */
+async function load(page: Page, url: string): Promise<void> {
+  try {
+    await page.goto(url)
+  } catch (error) {
+    if (!String(error).includes('net::ERR_NETWORK_CHANGED')) throw error
+    await load(page, url)
+  }
 }
 
 export const heading = (page: Page, name: string | RegExp): Locator => page.getByRole('heading', { level: 1, name })
