@@ -30,9 +30,19 @@
     if (hasFailed || !starting || !target.matches?.('script[type=module], link[rel=stylesheet]')) return
     hasFailed = true
     const failed = attempts()
-    if (failed >= MOST_ATTEMPTS) return explain(starting)
-    sessionStorage.setItem(KEY, String(failed + 1))
-    setTimeout(reload, FIRST_PAUSE_MS * 2 ** failed)
+    if (failed < MOST_ATTEMPTS) {
+      sessionStorage.setItem(KEY, String(failed + 1))
+      setTimeout(reload, FIRST_PAUSE_MS * 2 ** failed)
+    } else if (target.matches('script')) explain(starting)
+  }
+  const forget = () => {
+    if (hasFailed) return
+    try {
+      sessionStorage.removeItem(KEY)
+    } catch {
+      // Storage is blocked, so nothing was counted.
+    }
   }
   window.addEventListener('error', recover, true)
+  window.addEventListener('load', forget)
 })()

@@ -49,10 +49,3 @@ createRoot(root).render(
     </QueryClientProvider>
   </MantineProvider>,
 )
-
-// The next failed load, which public/start.js handles, begins to count again.
-try {
-  sessionStorage.removeItem('boltyard-start-attempts')
-} catch {
-  // Storage is blocked, so nothing was counted.
-}

@@ -174,6 +174,17 @@ inBrowser('when things go wrong in the dashboard', () => {
     await page.unroute(code)
     await page.getByRole('button', { name: 'Reload' }).click()
     await heading(page, 'Overview').waitFor()
+
+    // Without its styles the app can still be used, so it is not reloaded for ever.
+    let loads = 0
+    await page.route(/\/assets\/index-[^/]*\.css$/, (route) => {
+      loads++
+      return route.abort()
+    })
+    await open()
+    await expect.poll(() => loads).toBe(4)
+    await heading(page, 'Overview').waitFor()
+    expect(await page.evaluate(`sessionStorage.getItem('boltyard-start-attempts')`)).toBe('3')
   })
 
   test('if other pages cannot be loaded ahead, the open page is not reloaded', async () => {
