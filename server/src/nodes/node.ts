@@ -94,7 +94,8 @@ export function withProcess(history: History, process: { run: number; version: s
   if (!process) return history
   const isOther = history.version !== null && !sameVersion(history.version, process.version)
   const before = isOther ? { previousVersion: history.version, reached: false } : {}
-  return { ...history, ...before, run: process.run, version: process.version, startedAtMs: history.startedAtMs ?? nowMs }
+  const started = history.startedAtMs === null ? { startedAtMs: nowMs, lastStartedAtMs: nowMs } : {}
+  return { ...history, ...before, ...started, run: process.run, version: process.version }
 }
 
 /**

@@ -225,10 +225,13 @@ export class Reconciler {
         }
         await runtime.start(specOf(node), await materialOf(node.id), () => holdsLease(sql, node.id, node.leaseEpoch))
         const before = isOther ? { previousVersion: history.version, reached: false } : {}
-        return {
-          history: { ...history, ...before, startedAtMs: node.nowMs, run: node.desiredRun, version: node.desiredVersion },
-          ends,
+        const started = {
+          startedAtMs: node.nowMs,
+          lastStartedAtMs: node.nowMs,
+          run: node.desiredRun,
+          version: node.desiredVersion,
         }
+        return { history: { ...history, ...before, ...started }, ends }
       }
       case 'roll_back': {
         const version = history.previousVersion ?? node.desiredVersion

@@ -21,8 +21,9 @@ function newDataDir(): string {
   return dataDir
 }
 
-const pidOf = (dataDir: string, name: string): number =>
-  JSON.parse(readFileSync(join(serviceDirectory(dataDir), name, 'run.json'), 'utf8')).process.pid
+/** Undefined if the process ended before its start was recorded. */
+const pidOf = (dataDir: string, name: string): number | undefined =>
+  JSON.parse(readFileSync(join(serviceDirectory(dataDir), name, 'run.json'), 'utf8')).process?.pid
 
 describeRuntime('processes of this machine', async (materialOf) => {
   const dataDir = newDataDir()
@@ -43,6 +44,7 @@ describeRuntime('processes of this machine', async (materialOf) => {
     })
   const kill = async (name: string): Promise<void> => {
     const pid = pidOf(dataDir, name)
+    if (pid === undefined) return
     if (isRunning(pid)) process.kill(pid, 'SIGKILL')
     await eventually(() => !isRunning(pid), `the end of ${name}`)
   }
@@ -99,6 +101,6 @@ test('a first hub that dies before it responds is restarted, because its port ma
   const script = `test -e "$HOME/tried" || { touch "$HOME/tried"; exit 1; }; exec ${sandbox.map((word) => `'${word}'`).join(' ')} "$@"`
   const hub = await HubProcess.start(dataDir, [program(temporaryDirectory(), 'hub', script)], places)
   hub.leave()
-  process.kill(pidOf(dataDir, 'hub'), 'SIGKILL')
+  process.kill(pidOf(dataDir, 'hub') as number, 'SIGKILL')
   expect(existsSync(join(dataDir, 'hub', 'tried'))).toBe(true)
 })

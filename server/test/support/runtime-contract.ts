@@ -218,7 +218,7 @@ export function describeRuntime(
       const invoice = { amountSat: 21, description: 'changes the data', externalId: 'x', expirySeconds: 600 }
       expect(await createInvoice(address, materialOf(node.id).password, invoice, 60_000)).toMatchObject({ answer: 'invoice' })
       await stopped(again)
-      const hoursLater = { ...again, history: { ...again.history, startedAtMs: Date.now() + 7_200_000 } }
+      const hoursLater = { ...again, history: { ...again.history, startedAtMs: null, lastStartedAtMs: Date.now() + 7_200_000 } }
       // Where only the new version's process proves that it never ran, an old copy is refused before the update begins.
       const refusal = await opened.runtime.keepCopy(hoursLater, '0.8.0').then(
         () => undefined,

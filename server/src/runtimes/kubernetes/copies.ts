@@ -88,6 +88,6 @@ export class Copies {
 }
 
 /** Made before the node last ran, by an earlier release or by somebody else. To roll back to it could lose funds. */
-function isOlderThanData({ metadata }: Snapshot, { history }: NodeSpec): boolean {
-  return Date.parse(metadata.creationTimestamp ?? '') < (history.startedAtMs ?? 0) - CLOCK_DIFFERENCE_MS
+function isOlderThanData({ metadata }: Snapshot, { history: { lastStartedAtMs, startedAtMs } }: NodeSpec): boolean {
+  return Date.parse(metadata.creationTimestamp ?? '') < (lastStartedAtMs ?? startedAtMs ?? 0) - CLOCK_DIFFERENCE_MS
 }

@@ -12,6 +12,8 @@ export type History = {
   exitsMs: number[]
   /** When the current process was started, with its run and version. */
   startedAtMs: number | null
+  /** When a process was last started. Unlike `startedAtMs`, kept when it ends. Absent if that was before this was recorded. */
+  lastStartedAtMs?: number
   run: number
   version: string | null
   /** A process of this version has connected to its peer, or may have. Its data must never be rolled back. */
