@@ -84,6 +84,23 @@ inBrowser('the command palette and the keys', () => {
     await page.getByRole('button', { name: 'Start', exact: true }).waitFor()
     await choose('start tea', 'Start Tea shop')
     await heading(page, 'Tea shop Ready').waitFor()
+
+    // From the page of another node.
+    await person.createReady({ name: 'Coffee bar' })
+    await choose('stop tea', 'Stop Tea shop…')
+    await dialog(page, 'Stop Tea shop?').getByRole('button', { name: 'Cancel' }).click()
+    await choose('stop coffee', 'Stop Coffee bar…')
+    await dialog(page, 'Stop Coffee bar?').getByRole('button', { name: 'Stop node' }).click()
+    await heading(page, 'Coffee bar Stopped').waitFor()
+
+    // A refusal is shown, although the overview, which was open, has the same button.
+    await page.getByRole('tab', { name: 'Overview' }).click()
+    await page.getByText('The node is stopped. Its money and data are safe').waitFor()
+    await page.route('**/start', (route) =>
+      route.fulfill({ status: 402, json: { error: { code: 'insufficient_credit', message: 'Not enough credit.' } } }),
+    )
+    await choose('start coffee', 'Start Coffee bar')
+    await untilText(page.getByRole('alert'), 'Not enough credit.')
   })
 
   test('WCAG 2.1.4: single keys can be turned off, and ? lists them', async () => {

@@ -15,8 +15,8 @@ const CONSEQUENCES = {
   restart: 'Customers cannot pay this node for a few seconds. Its money and data are kept.',
 } as const
 
-/** Offers only the actions that the node's status allows. */
-export function NodeActions({ node }: { node: DashboardNode }) {
+/** Offers only the actions that the node's status allows. `takesRequests`: also carries out what was chosen in the palette. */
+export function NodeActions({ node, takesRequests = false }: { node: DashboardNode; takesRequests?: boolean }) {
   const operate = useAction(async (verb: NodeVerb) => {
     const asked = api.post<DashboardNode>(`/nodes/${node.id}/${verb}`)
     // The response comes when the operation is done, which may take a minute. Refresh early to show that it has begun.
@@ -32,7 +32,7 @@ export function NodeActions({ node }: { node: DashboardNode }) {
   const verbs = verbsOf(node)
   const request = useNodeRequest()
   useEffect(() => {
-    const verb = request && takeNodeRequest(node.id)
+    const verb = takesRequests && request ? takeNodeRequest(node.id) : undefined
     // The node may have changed since the palette offered this.
     if (!verb || isBusy || !verbs.includes(verb)) return
     if (verb === 'start') void operate.run(verb)

@@ -19,6 +19,8 @@ export type Command = {
   id: string
   kind: Kind
   label: string
+  /** A name inside the label that a person chose. */
+  named?: string
   /** A second line. */
   hint?: string
   /** What else people may type to find the command. */
@@ -124,6 +126,7 @@ function operationsFor(text: string, nodes: DashboardNode[]): Command[] {
       kind: 'action',
       // As on the page of the node: the others ask first.
       label: `${NODE_VERBS[verb]} ${name}${verb === 'start' ? '' : '…'}`,
+      named: name,
       hint: id,
       others: ['node', id],
       act: { kind: 'operate', nodeId: id, verb },

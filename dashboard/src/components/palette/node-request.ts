@@ -13,17 +13,24 @@ function set(changed: NodeRequest | undefined): void {
   for (const listener of listeners) listener()
 }
 
+let forget = (): void => undefined
+
 /** Opens the page of the node, which asks the same question as for a click there. */
 export function requestOperation(nodeId: string, verb: NodeVerb): void {
   const pathname = `/dashboard/nodes/${nodeId}`
-  set({ nodeId, verb })
+  forget()
   history.push(`${pathname}?tab=settings`)
+  set({ nodeId, verb })
   // If the person leaves before the page has loaded, nothing may happen when they come back.
   const stop = history.subscribe(({ location }) => {
     if (location.pathname === pathname) return
-    stop()
+    forget()
     set(undefined)
   })
+  forget = () => {
+    stop()
+    forget = () => undefined
+  }
 }
 
 function subscribe(listener: () => void): () => void {

@@ -56,7 +56,7 @@ export function Results({ id, groups, chosen, optionId, onPoint, onChoose }: Pro
               >
                 <Icon size={18} aria-hidden />
                 <span className="palette-text" dir="auto">
-                  {command.label}
+                  <Label command={command} />
                   {command.hint && <span className="palette-hint">{command.hint}</span>}
                 </span>
                 {command.keys && (
@@ -72,5 +72,17 @@ export function Results({ id, groups, chosen, optionId, onPoint, onChoose }: Pro
         </div>
       ))}
     </div>
+  )
+}
+
+function Label({ command: { label, named } }: { command: Command }) {
+  if (named === undefined) return label
+  const start = label.indexOf(named)
+  return (
+    <>
+      {label.slice(0, start)}
+      <bdi>{named}</bdi>
+      {label.slice(start + named.length)}
+    </>
   )
 }

@@ -28,7 +28,7 @@ export function NodeSettings({ node, me }: Props) {
             ? 'The node is being set up. You can stop it when it is ready.'
             : 'A stopped node keeps its money and data, costs nothing, and cannot receive payments.'}
         </p>
-        <NodeActions node={node} />
+        <NodeActions node={node} takesRequests />
       </section>
       <Update node={node} />
       <section className="card danger" aria-labelledby="danger">
