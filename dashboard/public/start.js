@@ -12,7 +12,9 @@
     }
   }
   const reload = () => window.location.reload()
-  const explain = (starting) => {
+  const explain = () => {
+    const starting = document.querySelector('#root > .starting')
+    if (!starting) return
     const [text, button] = [document.createElement('p'), document.createElement('button')]
     text.textContent = 'Boltyard could not be loaded. Check your connection, then reload the page.'
     button.textContent = 'Reload'
@@ -24,18 +26,21 @@
   }
 
   let hasFailed = false
+  let isReloading = false
+  let isLoaded = false
   const recover = ({ target }) => {
-    const starting = document.querySelector('#root > .starting')
-    // The loading state is gone once the app runs, which then handles errors itself.
-    if (hasFailed || !starting || !target.matches?.('script[type=module], link[rel=stylesheet]')) return
+    // Later, the app handles errors itself: a reload would discard what somebody is typing.
+    if (isReloading || isLoaded || !target.matches?.('script[type=module], link[rel=stylesheet]')) return
     hasFailed = true
     const failed = attempts()
     if (failed < MOST_ATTEMPTS) {
+      isReloading = true
       sessionStorage.setItem(KEY, String(failed + 1))
       setTimeout(reload, FIRST_PAUSE_MS * 2 ** failed)
-    } else if (target.matches('script')) explain(starting)
+    } else if (target.matches('script')) explain()
   }
-  const forget = () => {
+  const finish = () => {
+    isLoaded = true
     if (hasFailed) return
     try {
       sessionStorage.removeItem(KEY)
@@ -44,5 +49,5 @@
     }
   }
   window.addEventListener('error', recover, true)
-  window.addEventListener('load', forget)
+  window.addEventListener('load', finish)
 })()

@@ -169,15 +169,20 @@ inBrowser('when things go wrong in the dashboard', () => {
 
     await page.unroute(code)
     await page.route(code, (route) => route.abort())
+    // The styles are lost too, and first.
+    const styles = /\/assets\/index-[^/]*\.css$/
+    await page.route(styles, (route) => route.abort())
     await open()
     await untilText(page.getByRole('alert'), 'Boltyard could not be loaded. Check your connection, then reload the page.')
     await page.unroute(code)
+    await page.unroute(styles)
     await page.getByRole('button', { name: 'Reload' }).click()
     await heading(page, 'Overview').waitFor()
+    await page.waitForFunction(`sessionStorage.getItem('boltyard-start-attempts') === null`)
 
     // Without its styles the app can still be used, so it is not reloaded for ever.
     let loads = 0
-    await page.route(/\/assets\/index-[^/]*\.css$/, (route) => {
+    await page.route(styles, (route) => {
       loads++
       return route.abort()
     })
