@@ -190,12 +190,14 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     await person.open(`nodes/${node.id}?tab=connect`)
     const invoice = await pasteCurl(await snippet(page, 'curl example'), { NODE_RESTRICTED_PASSWORD })
     expect(invoice.serialized).toMatch(/^ln/)
-    const programs = { TypeScript: 'node --input-type=module', ...(PYTHON ? { Python: 'python3 -' } : {}) }
+    // At Python's prompt, where a block ends differently than in a file.
+    const programs = { TypeScript: 'node --input-type=module', ...(PYTHON ? { Python: 'python3 -i -q' } : {}) }
     for (const [language, program] of Object.entries(programs)) {
       await page.getByRole('tab', { name: language }).click()
       const script = await snippet(page, `${language} example`)
       const ran = await paste(`${program} <<'SCRIPT'\n${script}\nSCRIPT`, { NODE_RESTRICTED_PASSWORD })
       expect([ran.code, ran.stdout]).toEqual([0, expect.stringMatching(/^ln\w+ [0-9a-f]{64}\n$/)])
+      expect(ran.stderr).not.toContain('Error')
     }
     await page.getByRole('tab', { name: 'Command line' }).click()
     const client = await paste(await snippet(page, 'Command line example'), { SERVICE_API_KEY })

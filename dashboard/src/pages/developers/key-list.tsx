@@ -2,7 +2,7 @@ import { Button, Group, TextInput } from '@mantine/core'
 import { IconAlertTriangle, IconClockOff, IconPlayerPause, IconSearch, IconSparkles } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
 import { useLocation } from '@tanstack/react-router'
-import { Fragment, useState } from 'react'
+import { Fragment, useEffect, useRef, useState } from 'react'
 import { subjectsQuery } from '../../api/activity.ts'
 import { api } from '../../api/client.ts'
 import { queryClient } from '../../api/queries.ts'
@@ -34,6 +34,11 @@ export function KeyList({ keys, newId, onRotated }: Props) {
   const [search, setSearch] = useState('')
   const [isAll, setAll] = useState(false)
   const { hash } = useLocation()
+  const list = useRef<HTMLUListElement>(null)
+  // The button that had the focus is gone.
+  useEffect(() => {
+    if (isAll) list.current?.children[MOST_SHOWN]?.querySelector<HTMLElement>('button, a')?.focus()
+  }, [isAll])
   const found = keys.toReversed().filter((key) => isMeant(key, search))
   // The command palette leads to one key, which must not be among the others.
   const isFolded = !isAll && found.length > MOST_SHOWN && !found.slice(MOST_SHOWN).some(({ id }) => id === hash)
@@ -55,7 +60,7 @@ export function KeyList({ keys, newId, onRotated }: Props) {
       {found.length === 0 ? (
         <NoneFound search={search} onShowAll={() => setSearch('')} />
       ) : (
-        <ul className="card list rows" aria-label="API keys">
+        <ul className="card list rows" aria-label="API keys" ref={list}>
           {shown.map((key) => (
             <Row key={key.id} item={key} isNew={key.id === newId} onRotated={onRotated} />
           ))}

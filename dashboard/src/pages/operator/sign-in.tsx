@@ -1,7 +1,7 @@
 import { Button, PasswordInput, Stack } from '@mantine/core'
 import { useSuspenseQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { ApiError } from '../../api/client.ts'
+import { ApiError, isWrongOrigin } from '../../api/client.ts'
 import { signInAsOperator } from '../../api/operator.ts'
 import { meQuery } from '../../api/queries.ts'
 import { Gate } from '../../components/layout/gate.tsx'
@@ -88,7 +88,7 @@ export function NoToken() {
 
 /** The usual advice for a 401 is to sign in, which does not help here. */
 function nextOf(error: unknown): { next?: string } {
-  if (!(error instanceof ApiError)) return {}
+  if (!(error instanceof ApiError) || isWrongOrigin(error)) return {}
   if (error.status === 401) return { next: 'Copy the whole token, without quotation marks, and try again.' }
   return error.status === 429 ? { next: error.message } : {}
 }

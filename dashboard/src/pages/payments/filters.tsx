@@ -169,8 +169,10 @@ function TypedInput({ typed, onTyped, error, errorOf, isCleared = false, ...prop
     reported.current = typed
     setText(typed)
   }, [typed])
+  const isWrongNow = useRef(isWrong)
+  isWrongNow.current = isWrong
   useEffect(() => {
-    if (isCleared) setText(reported.current)
+    if (isCleared && isWrongNow.current) setText(reported.current)
   }, [isCleared])
   useEffect(() => {
     if (text === reported.current || isWrong) return

@@ -108,7 +108,7 @@ request = urllib.request.Request(
 )
 with urllib.request.urlopen(request) as response:
     invoice = json.load(response)
-print(invoice["serialized"], invoice["paymentHash"])`
+    print(invoice["serialized"], invoice["paymentHash"])`
 
 export const nodeCli = (publicUrl: string, nodeId: string): string =>
   `export SERVICE_BASE_URL=${base(publicUrl)}
