@@ -42,7 +42,7 @@ async function typed(page: string): Promise<Typed> {
   const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', script], { cwd: directory, env, detached: true })
   let printed = ''
   for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk) => {
+    stream.setEncoding('utf8').on('data', (chunk) => {
       printed += chunk
     })
   let isClosed = false

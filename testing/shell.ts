@@ -25,7 +25,7 @@ export class Shell {
     // Detached, so that everything it starts can be ended as a group.
     this.#child = spawn('/bin/bash', ['-e', '-o', 'pipefail'], { cwd, env, detached: true })
     for (const name of ['stdout', 'stderr'] as const)
-      this.#child[name]?.on('data', (chunk) => {
+      this.#child[name]?.setEncoding('utf8').on('data', (chunk) => {
         this[name] += chunk
         this.#look()
       })

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Boltyard } from '@boltyard/sdk'
 import { discovery, paywall } from '@boltyard/sdk/express'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ROOMY } from '../../cli/test/harness.ts'
 import { requestIn } from '../../dashboard/src/text/code/program-snippets.ts'
 import { createWebhookCurl, inviteCurl, listenCli, MAKE_TOKEN, printToken } from '../../dashboard/src/text/code/snippets.ts'
@@ -197,6 +197,10 @@ test('cli/README.md: the commands do what they say', async () => {
     documents(request, response, () => void weather(request, response, () => response.end('Rain.'))),
   )
   await once(http.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    http.closeAllConnections()
+    http.close()
+  })
   const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
   const receiver = await openReceiver()
   const [block = ''] = blocksOf('cli/README.md', 'sh')
@@ -223,7 +227,6 @@ test('cli/README.md: the commands do what they say', async () => {
   }, 'an event')
   shell.interrupt()
   await shell.leave()
-  http.close()
 })
 
 describe('the dashboard', () => {
