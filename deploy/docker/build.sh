@@ -20,3 +20,6 @@ cp -R cli/bin "$out/cli"
 cd "$out"
 # The bundle contains most dependencies. This installs those that it loads from files.
 npm ci --no-audit --no-fund --omit=dev --workspace server
+
+# The image runs as another user, who must be able to read what a checkout with a strict umask made.
+chmod -R a+rX .

@@ -25,8 +25,11 @@ test.runIf(process.env.FULL === '1')(
   async () => {
     const [source, out] = [temporaryDirectory(), join(temporaryDirectory(), 'out')]
     copyBuildContext(source)
+    // As after a checkout with a strict umask: the image runs as another user, who must be able to read everything.
+    execFileSync('chmod', ['-R', 'go=', source])
     const [, script = ''] = /^RUN (deploy\/\S+) \/out$/m.exec(read('deploy/docker/Dockerfile')) ?? []
     execFileSync(join(source, script), [out], { cwd: source, stdio: ['ignore', 'ignore', 'inherit'] })
+    expect(execFileSync('find', [out, '-not', '-perm', '-o+r', '-not', '-type', 'l'], { encoding: 'utf8' })).toBe('')
 
     const server = await new Server({ store: 'embedded', command: [process.execPath, join(out, 'server/dist/main.js')] }).start()
     expect((await server.send('GET', '/readyz')).status).toBe(200)
