@@ -82,6 +82,16 @@ inBrowser('the operator’s pages', () => {
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('This is not the operator token.').waitFor()
     await token.fill(server.operatorToken)
+    // As behind a proxy with another address: the token is not what is wrong.
+    await page.route('**/operator/session', async (route) => {
+      const headers = { ...route.request().headers(), origin: 'http://proxy.example' }
+      await route.fulfill({ response: await route.fetch({ headers }) })
+    })
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    const alert = page.getByRole('alert')
+    await untilText(alert, /This request is only accepted from http:.* Open the dashboard at that address and try again\./)
+    expect(await textOf(alert)).not.toContain('token')
+    await page.unroute('**/operator/session')
     await page.getByRole('button', { name: 'Sign in' }).click()
     await heading(page, 'Accounts').waitFor()
     expect((await page.locator('aside').allInnerTexts()).slice(0, 2)).toEqual(banners)
