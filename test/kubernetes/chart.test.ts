@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFailed, test } from 'vitest'
 import { Boltyard } from '../../sdk/src/index.ts'
@@ -210,8 +210,10 @@ describe.skipIf(reason !== undefined)('the chart on a real cluster', () => {
 
   test('a backup is taken as in docs/operations.md', async () => {
     explainFailure()
-    await shell(command(/kubectl -n boltyard exec .* backup - > \S+/))
-    expect(readFileSync(join(cluster.directory, 'boltyard.backup')).length).toBeGreaterThan(10_000)
+    await shell(command(/kubectl -n boltyard exec .* backup - > .*/))
+    const backups = readdirSync(cluster.directory).filter((name) => /^boltyard-\d{8}T\d{6}\.backup$/.test(name))
+    expect(backups).toHaveLength(1)
+    expect(readFileSync(join(cluster.directory, backups[0] ?? '')).length).toBeGreaterThan(10_000)
   })
 
   test('upgrading: the migration runs first, the service sells meanwhile, and nodes are not touched', async () => {
