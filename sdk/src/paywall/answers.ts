@@ -214,7 +214,16 @@ export function privately(cacheControl: string | null | undefined): string {
 }
 
 /** The headers that caches of CDNs, nginx (`X-Accel-Expires`), Akamai (`Edge-Control`) and LiteSpeed obey before Cache-Control. */
-const FOR_SHARED_CACHES =
-  /^(?:(?:.+-)?cdn-cache-control|surrogate-control|x-accel-expires|edge-control|x-litespeed-cache-control)$/i
+const FOR_SHARED_CACHES = new Set([
+  'cdn-cache-control',
+  'surrogate-control',
+  'x-accel-expires',
+  'edge-control',
+  'x-litespeed-cache-control',
+])
 
-export const isForSharedCaches = (header: string): boolean => FOR_SHARED_CACHES.test(header)
+/** Each CDN may also have a header of its own, such as `Cloudflare-CDN-Cache-Control`. */
+export function isForSharedCaches(header: string): boolean {
+  const name = header.toLowerCase()
+  return FOR_SHARED_CACHES.has(name) || name.endsWith('-cdn-cache-control')
+}

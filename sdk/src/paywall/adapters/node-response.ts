@@ -1,5 +1,5 @@
 import { isForSharedCaches, privately } from '../answers.ts'
-import type { Delivery, Receipt } from '../gate/delivery.ts'
+import type { Delivery } from '../gate/delivery.ts'
 
 /** The parts of node:http's response we use, so that users do not have to install its types. */
 export type NodeResponse = {
@@ -240,21 +240,22 @@ const isOwnError = (error: unknown): boolean =>
  */
 function finishHead(response: NodeResponse, delivery: Delivery | undefined): void {
   const { writeHead } = response
-  response.writeHead = function (this: NodeResponse, status: number, ...rest: unknown[]) {
-    const given = rest.find((one) => typeof one === 'object' && one !== null)
-    const own = given === undefined ? undefined : pairsOf(given).findLast(([name]) => name === 'cache-control')?.[1]
+  response.writeHead = function (this: NodeResponse, ...args: unknown[]) {
+    const at = args.findIndex((one) => typeof one === 'object' && one !== null)
+    const own = at < 0 ? undefined : pairsOf(args[at]).findLast(([name]) => name === 'cache-control')?.[1]
     const cacheControl = own ?? response.getHeader('cache-control')
     response.setHeader('cache-control', privately(cacheControl === undefined ? undefined : String(cacheControl)))
-    const receipt = delivery?.receiptFor(status)
-    if (delivery) for (const header of RECEIPTS) if (header !== receipt?.header) response.removeHeader(header)
+    const receipt = delivery?.receiptFor(args[0] as number)
+    for (const name of response.getHeaderNames())
+      if (isForSharedCaches(name) || (delivery && isReceipt(name))) response.removeHeader(name)
     if (receipt) response.setHeader(receipt.header, receipt.value)
-    for (const name of response.getHeaderNames()) if (isForSharedCaches(name)) response.removeHeader(name)
-    const others = rest.map((one) => (one === given ? withoutCaching(one) : one))
-    return Reflect.apply(writeHead, this, [status, ...others])
+    if (at >= 0) args[at] = withoutCaching(args[at])
+    return Reflect.apply(writeHead, this, args)
   } as NodeResponse['writeHead']
 }
 
-const RECEIPTS: readonly Receipt['header'][] = ['payment-receipt', 'payment-response']
+/** A receipt of another paywall, or one that the handler copied from elsewhere. */
+const isReceipt = (name: string): boolean => name === 'payment-receipt' || name === 'payment-response'
 
 /** Headers are an object, or a flat list of alternating names and values. */
 function pairsOf(headers: unknown): [name: string, value: unknown][] {
