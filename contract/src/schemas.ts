@@ -25,7 +25,7 @@ export const count = (description: string) => Type.Integer({ minimum: 0, descrip
 export const timestamp = (description: string) => Type.Integer({ minimum: 0, description: `${description} Unix seconds.` })
 /** A time to search by, until the end of the year 9999. PostgreSQL and the dashboard do not support all later times. */
 export const timeParam = (description: string) => ({ ...timestamp(description), maximum: 253_402_300_799 })
-/** An id to search by. Other characters occur in no id, and PostgreSQL rejects some of them. */
+/** An id to search by. No id contains any other character, and PostgreSQL rejects some (NUL). */
 export const idParam = (description: string) => Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description })
 export const amountSat = (description: string) => Type.Integer({ minimum: 1, maximum: MAX_SAT, description })
 export const anyAmountSat = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_SAT, description })

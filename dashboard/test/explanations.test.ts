@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { ApiError, api } from '../src/api/client.ts'
+import { balanceNote } from '../src/pages/node/balance-note.ts'
 import { explain } from '../src/text/explanations.ts'
 
 afterEach(() => vi.unstubAllGlobals())
@@ -36,4 +37,15 @@ test.each([
   expect(explain(read)).toEqual({ why, next: 'Try again in a few seconds.' })
   const change = await api.post('/nodes').catch((error: unknown) => error)
   expect(explain(change)).toEqual({ why, next: 'Check whether it worked before you try again.' })
+})
+
+const LATER = 'The current balance appears when the node is ready.'
+
+test.each([
+  ['stopped', 21, `The node is stopped. Your money is safe. ${LATER}`],
+  ['stopped', null, `The balance is unknown while the node is stopped. Your money is safe. ${LATER}`],
+  ['failed', 21, `The node is not ready. ${LATER}`],
+  ['failed', null, `The balance is unknown while the node is not ready. ${LATER}`],
+] as const)('a node that is %s, with the last balance %s: a failed node may be running', (status, balanceSat, note) => {
+  expect(balanceNote({ status, balanceSat })).toBe(note)
 })

@@ -13,7 +13,7 @@ export const X402_SKEW_SECONDS = 60
 /** What the checks cannot find out by themselves. */
 export type X402Context = {
   nowSeconds: number
-  /** Whether these 66 hex digits are a point of the curve. */
+  /** Whether these 66 hex digits are a point on secp256k1. */
   isNodeKey: (payTo: string) => boolean
   /** Whether this node signed the invoice. */
   isSignedBy: (invoice: string, payTo: string) => boolean

@@ -142,7 +142,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const port = integer('PORT', 8402, 0, 65_535)
   const isWildcard = ['0.0.0.0', '::'].includes(host)
   if (isWildcard && !text('PUBLIC_URL'))
-    fault('PUBLIC_URL', 'is required when HOST is a wildcard: clients cannot reach a wildcard address', undefined)
+    fault('PUBLIC_URL', 'required when HOST is a wildcard: clients cannot reach a wildcard address', undefined)
 
   const publicUrl = url('PUBLIC_URL') ?? `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
   if (!URL.canParse(publicUrl)) fault('HOST', 'must be an address or a host name', undefined)
@@ -175,13 +175,13 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const masterKey = key('MASTER_KEY')
   const hasMasterKey = text('MASTER_KEY') ?? text('MASTER_KEY_FILE')
   if (databaseUrl !== undefined && !hasMasterKey && !isReaper)
-    fault('MASTER_KEY', 'is required with DATABASE_URL (or set MASTER_KEY_FILE)', undefined)
+    fault('MASTER_KEY', 'required with DATABASE_URL (or set MASTER_KEY_FILE)', undefined)
 
   /** Oldest first. */
   const versions = (): Map<string, string> | undefined => {
     const value = text('NODE_VERSIONS')
     if (value === undefined && onKubernetes && !isReaper)
-      fault('NODE_VERSIONS', 'is required with NODE_RUNTIME=kubernetes', undefined)
+      fault('NODE_VERSIONS', 'required with NODE_RUNTIME=kubernetes', undefined)
     if (value === undefined) return undefined
     const [what, form] = onKubernetes
       ? [/^\s*([\w.+-]+)=([\w.:/-]+@sha256:[0-9a-f]{64})\s*$/, 'version=image@sha256:digest,…']
@@ -194,7 +194,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     const catalogue = versions()
     if (choice('NODE_SOFTWARE', ['sandbox', 'phoenixd']) === 'sandbox') return { kind: 'sandbox', versions: catalogue }
     if (!catalogue && !text('NODE_VERSIONS') && !onKubernetes)
-      fault('NODE_VERSIONS', 'is required with NODE_SOFTWARE=phoenixd', undefined)
+      fault('NODE_VERSIONS', 'required with NODE_SOFTWARE=phoenixd', undefined)
     return { kind: 'phoenixd', chain: choice('NODE_CHAIN', ['mainnet', 'testnet']), versions: catalogue ?? new Map() }
   }
   const registration = (): Config['registration'] => {
@@ -210,8 +210,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   }
   const kubernetes = (): Config['kubernetes'] => {
     if (!onKubernetes) return undefined
-    if (databaseUrl === undefined) fault('DATABASE_URL', 'is required with NODE_RUNTIME=kubernetes', undefined)
-    if (!text('NODE_CALLBACK_URL') && !isReaper) fault('NODE_CALLBACK_URL', 'is required with NODE_RUNTIME=kubernetes', undefined)
+    if (databaseUrl === undefined) fault('DATABASE_URL', 'required with NODE_RUNTIME=kubernetes', undefined)
+    if (!text('NODE_CALLBACK_URL') && !isReaper) fault('NODE_CALLBACK_URL', 'required with NODE_RUNTIME=kubernetes', undefined)
     const name = (variable: string): string | undefined => {
       const value = text(variable)
       if (value === undefined || /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(value)) return value
@@ -232,7 +232,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const clusterAccess = (): { file: string } | { host: string; port: number } => {
     const [file, host] = [text('KUBECONFIG'), text('KUBERNETES_SERVICE_HOST')]
     if (file !== undefined) return { file }
-    if (host === undefined) return fault('KUBECONFIG', 'is required outside a cluster', { file: '' })
+    if (host === undefined) return fault('KUBECONFIG', 'required outside a cluster', { file: '' })
     return { host, port: integer('KUBERNETES_SERVICE_PORT', 443, 1, 65_535) }
   }
   const sandboxHub = (): { host: string; port: number; nodeToken: string; controlToken: string } => {
@@ -271,7 +271,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     if (!isRoot || databaseUrl !== undefined) return undefined
     const name = text('POSTGRES_USER_NAME')
     const user = name === undefined ? lookUpUser('postgres', 'nobody') : lookUpUser(name)
-    if (!user) return fault('POSTGRES_USER_NAME', 'is required as root and must be an existing user', undefined)
+    if (!user) return fault('POSTGRES_USER_NAME', 'required as root and must be an existing user', undefined)
     return user.uid === 0 ? fault('POSTGRES_USER_NAME', 'must not be root', undefined) : user
   }
 

@@ -269,7 +269,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await heading(page, 'funded Stopped').waitFor()
     await page.getByRole('tab', { name: 'Overview' }).click()
     await page.getByText('The node is stopped. Its money and data are safe').waitFor()
-    await page.getByText('Its current balance appears when it is ready.').waitFor()
+    await page.getByText('The node is stopped. Your money is safe. The current balance appears when the node is ready.').waitFor()
     await page.getByRole('button', { name: 'Start', exact: true }).click()
     await heading(page, 'funded Ready').waitFor()
     await untilText(page.getByTestId('balance'), balance)

@@ -78,7 +78,12 @@ async function payLocked(call: Call, { request, output, path, lock }: Run): Prom
 
 function crypto(): BuyerCrypto {
   const found = nodeCrypto()
-  if (!found) throw new Failure('other', 'no_crypto', 'boltyard pay needs Node with its own node:crypto.')
+  if (!found)
+    throw new Failure(
+      'other',
+      'no_crypto',
+      'boltyard pay requires Node.js with secp256k1 in node:crypto, as in the official builds.',
+    )
   return found
 }
 

@@ -49,7 +49,14 @@ export async function requireHeld(lock: Lock | undefined): Promise<void> {
     throw new Failure('other', 'system', `The lock of the credential file cannot be read: ${reason}. This run paid nothing.`)
   })
   if (!lock || isHeld) return
-  throw new Failure('conflict', 'purchase_in_progress', 'Another run uses the same credential file now. This run paid nothing.')
+  throw new Failure(
+    'conflict',
+    'purchase_in_progress',
+    'Another run has taken over this credential file. This run paid nothing.',
+    {
+      next: 'Wait for the other run to finish. To make a separate purchase, use a different credential file.',
+    },
+  )
 }
 
 /** Removes the file of a purchase that was certainly not paid. If the file may belong to another run by now, it stays. */

@@ -4,7 +4,7 @@ import type { CredentialHeader } from '../../../protocol/src/offers.ts'
 import type { Credential } from '../../../sdk/src/buy/request.ts'
 import { usage } from '../failure.ts'
 import { readDocument, SecretFile, statePath } from '../files.ts'
-import { sanitize } from '../terminal.ts'
+import { sanitize, shellWord } from '../terminal.ts'
 
 /**
  * A purchase is on disk before it is paid: first the challenge, later also the credential. Whenever the process is killed, the file is
@@ -74,7 +74,8 @@ export class SavedPurchase {
       // The earlier run may have paid the invoice in the file, so the file must not be replaced.
       if (left.purchase.invoice !== purchase.invoice)
         throw usage(
-          `The server asks for the payment of ${sanitize(place)} again, but with another invoice. This run paid nothing.`,
+          `The server sent a different invoice with the payment hash of the purchase in ${sanitize(place)}. This run paid nothing.`,
+          `To continue that purchase: --credential-file ${shellWord(place)}`,
         )
       return left
     }

@@ -149,6 +149,13 @@ const IN_X402: Planted[] = [
     { invoice: (wish, to) => (to === 'x402' ? { ...wish, descriptionHash: undefined, description: 'A report' } : wish) },
   ],
   [
+    'invoice-malformed',
+    'the invoice has a typing error',
+    { invoiceText: (text, to) => (to === 'x402' ? `${text.slice(0, -1)}b` : text) },
+  ],
+  ['invoice-malformed', 'the invoice is a number', changed(({ extra }) => ({ extra: { ...extra, invoice: 1 } }))],
+  ['invoice-malformed', 'there is no invoice', changed(({ extra: { invoice: _, ...extra } }) => ({ extra }))],
+  [
     'x402-url',
     'the shop does not know its public URL',
     { x402: (one) => ({ ...one, resource: { url: 'http://internal:3000/report' } }) },
@@ -296,6 +303,27 @@ test('a credential in Payment-Authorization is as good as one in Authorization',
     ids: [],
   })
   expect(seen.filter((credential) => credential !== undefined).length).toBeGreaterThan(1)
+})
+
+test.each([
+  ['in upper case', (text: string) => text.toUpperCase(), /^x402: "LNBC250N1P…"$/],
+  ['in a link', (text: string) => `lightning:${text}`, /^x402: "lightning:…"$/],
+  ['after a space', (text: string) => ` ${text}`, /^x402: " lnbc250n1…"$/],
+])('x402 clients refuse an invoice %s, so there is one finding, the same for all visits', async (_how, written, seen) => {
+  const { code, findings } = await found({ invoiceText: (text, to) => (to === 'x402' ? written(text) : text) })
+  expect({ code, findings }).toEqual({
+    code: 9,
+    findings: [
+      {
+        id: 'invoice-malformed',
+        severity: 'error',
+        operation: 'GET /report',
+        seen: expect.stringMatching(seen),
+        expected: 'an invoice in lowercase, without "lightning:" or spaces',
+        fix: 'Pass the node’s invoice on unchanged.',
+      },
+    ],
+  })
 })
 
 test('without /openapi.json, the document that the 402 links to is read', async () => {

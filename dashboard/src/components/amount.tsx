@@ -12,7 +12,6 @@ export function MsatAmount({ msat }: { msat: number }) {
   return <Figure text={satsOfMsat(msat)} />
 }
 
-/** The unit is less prominent than the number. */
 function Figure({ text }: { text: string }) {
   const end = text.search(/\p{Zs}\p{L}+$/u)
   const [whole, fraction] = text.slice(0, end).split('.')

@@ -94,7 +94,6 @@ export function DeliveryBadge({ delivery: { status, attempts } }: { delivery: Pi
   return <Status word="Pending" tone={attempts.length > 0 ? 'warn' : 'idle'} icon={IconClock} />
 }
 
-/** A payment that was made: an icon, a word and the amount. */
 export function Success({ word, children }: { word: 'Paid' | 'Sent'; children?: ReactNode }) {
   return (
     <div className="paid" data-testid={word.toLowerCase()}>

@@ -72,7 +72,7 @@ function storeOf(store: BuyerOptions['store']): PurchaseStore {
   const directory = store ?? defaultDirectory()
   if (directory !== undefined) return fileStore(directory)
   throw new TypeError(
-    'This runtime has no permanent files. Pass `store`: your own store, or `memoryStore()`, which forgets what was paid when the process ends.',
+    'This runtime has no permanent file storage. Pass `store`: your own store, or `memoryStore()`, which forgets what was paid when the process ends.',
   )
 }
 

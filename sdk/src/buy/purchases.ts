@@ -103,7 +103,7 @@ export class Purchases {
     if (lapsed) await this.#giveUp(key, lapsed, offer)
     const isNew = await this.#budget.reserve(priceOf(offer))
     if (!isNew)
-      throw new PurchaseError('unpaid', 'invoice_repeated', 'The server asks for a payment that belongs to another purchase.', {
+      throw new PurchaseError('unpaid', 'invoice_repeated', 'The server sent an invoice that belongs to another purchase.', {
         details: { paymentHash: offer.invoice.paymentHash },
       })
     const { protocol, header, challenge, invoiceText: invoice, amountSat } = offer

@@ -37,7 +37,10 @@ function lineFor(service: Service, route: PricedRoute, serverPath: string): stri
   const what = `${method === '*' ? 'any method' : method} ${addressOf(service, path)}`
   const price = isFree ? 'free' : `${priceOf(route)} (${namesOf(protocols)})`
   const text = description === undefined ? '' : `: ${lineOf(description)}`
-  const note = listedPathOf(route, serverPath) === undefined ? '. Not listed in openapi.json, which cannot express it' : ''
+  const note =
+    listedPathOf(route, serverPath) === undefined
+      ? ' (not listed in openapi.json: the method or path cannot be written there, or is outside its server URL)'
+      : ''
   return `\`${what}\`, ${price}${text}${note}`
 }
 

@@ -130,7 +130,7 @@ describe('C77: from one list of prices', () => {
       '## Prices',
       '',
       '- `GET /joke`, 25 sat (MPP): A joke, # fresh',
-      '- `any method /**`, 25 sat (MPP). Not listed in openapi.json, which cannot express it',
+      '- `any method /**`, 25 sat (MPP) (not listed in openapi.json: the method or path cannot be written there, or is outside its server URL)',
       '',
       '## Documents',
       '',
@@ -163,7 +163,7 @@ describe('C77: paths', () => {
       const routes = [route({ path: pattern, protocols: ['l402', 'mpp'] })]
       expect(openapi(routes).paths).toEqual({})
       expect(l402Json(routes)).toBeUndefined()
-      expect(llmsTxtOf(SERVICE, routes)).toContain('Not listed in openapi.json')
+      expect(llmsTxtOf(SERVICE, routes)).toContain('not listed in openapi.json')
     },
   )
 
@@ -261,10 +261,10 @@ describe('C78: the seller’s own document', () => {
     const document = openapi([route({ path }), route({ path: '/elsewhere' })], { openapi: given, publicUrl })
     expect(document.servers).toEqual([server])
     expect(document.paths['/joke'].get).toHaveProperty('x-payment-info')
-    // The document cannot express a path outside the server’s.
+    // The document cannot list a path outside the path of the server.
     expect('/elsewhere' in document.paths).toBe(path === '/joke')
     const llms = llmsTxtOf({ ...SERVICE, openapi: given, publicUrl }, [route({ path: '/elsewhere' })])
-    expect(llms.includes('Not listed in openapi.json')).toBe(path !== '/joke')
+    expect(llms.includes('not listed in openapi.json')).toBe(path !== '/joke')
   })
 
   test.each<[string, object, Partial<PricedRoute>, RegExp]>([

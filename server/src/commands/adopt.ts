@@ -103,7 +103,7 @@ function requireUnused({ path, opened }: WalletDirectory): void {
 async function depsOf(config: Config, sql: Database, { host, versions }: WalletHome): Promise<AdoptionDeps> {
   const master = ownMasterKey(config)
   if (!master)
-    throw new StartFault(78, 'MASTER_KEY: is not set, and DATA_DIR has no generated key; set it to the master key of the service')
+    throw new StartFault(78, 'MASTER_KEY: not set, and DATA_DIR has no generated key; set it to the master key of the service')
   // Writes nothing: only the service replaces the check value of a previous key.
   const settings = { settingOnce: (name: string) => findSetting(sql, name), replaceSetting: async () => undefined }
   await checkMasterKey(settings, master, undefined)
@@ -115,7 +115,7 @@ type Options = Partial<Record<'account' | 'version' | 'name' | 'access-mode', st
 /** A wallet that comes back belongs to the account that it was released from, for example after this installation was moved. */
 async function accountBefore(sql: Database, { lightningId }: WalletDirectory): Promise<string> {
   const known = await findWallet(sql, lightningId)
-  if (!known) throw new StartFault(78, '--account: is required, because this wallet was never part of this installation')
+  if (!known) throw new StartFault(78, '--account: required, because this wallet was never part of this installation')
   return known.accountId
 }
 

@@ -8,8 +8,8 @@ const KEY_BEGINNING = Buffer.from('3036301006072a8648ce3d020106052b8104000a03220
 const KEY = /^0[23][0-9a-f]{64}$/
 
 /**
- * Whether the text is a point of the curve, compressed and in lowercase hex. OpenSSL also accepts other forms, and an empty
- * string.
+ * Whether the text is a point on the curve, compressed, in lowercase hex. `KEY` is checked first because OpenSSL also accepts other
+ * forms and an empty string.
  */
 export function isNodeKey(nodeKey: string): boolean {
   if (!KEY.test(nodeKey)) return false

@@ -257,7 +257,11 @@ export class Wallets {
 
   async #running(call: Call, nodeId: string): Promise<{ address: NodeAddress; password: string; nowMs: number }> {
     const { address, password, nowMs } = await this.#find(call, nodeId)
-    if (!address) throw new Problem('payment_service_unavailable', 'The node is not running.')
+    if (!address)
+      throw new Problem(
+        'payment_service_unavailable',
+        'The node cannot be reached from here. Start it if it is stopped; otherwise try again shortly.',
+      )
     return { address, password: password(), nowMs }
   }
 }

@@ -180,7 +180,7 @@ async function installSoftware(dataDir: string): Promise<string> {
   try {
     native = join(dirname(createRequire(import.meta.url).resolve(name)), '..', 'native')
   } catch {
-    throw new StartFault(78, `DATABASE_URL: is required on this machine: the embedded PostgreSQL (${name}) is not installed`)
+    throw new StartFault(78, `DATABASE_URL: required on this machine: the embedded PostgreSQL (${name}) is not installed`)
   }
   const { version } = JSON.parse(await readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string }
   const target = join(dataDir, 'software', `postgres-${version}`)

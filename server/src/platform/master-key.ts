@@ -15,7 +15,10 @@ export async function checkMasterKey(settings: CheckSettings, master: MasterKey,
   const stored = await settings.settingOnce(CHECK, checkValue(master))
   if (opens(master, stored)) return
   if (previous && opens(previous, stored)) return settings.replaceSetting(CHECK, checkValue(master))
-  throw new StartFault(78, 'MASTER_KEY: is not the key that this database was sealed with')
+  throw new StartFault(
+    78,
+    'MASTER_KEY: not the key that sealed this database; set that key, or to change it, start the service with that key as MASTER_KEY_PREVIOUS',
+  )
 }
 
 function checkValue(master: MasterKey): Buffer {

@@ -5,7 +5,7 @@ import { Problem } from '../problems.ts'
 
 const CALL_TIMEOUT_MS = 15_000
 
-/** Address and token of the hub; read for each call, since both can change while we run. */
+/** Address and token of the hub. A hub on this machine generates the token, so it is read from the hub's file for each call. */
 export type HubDoor = { readonly address: Address; controlToken: () => string }
 
 /** Client of the sandbox hub, the only way to control sandbox nodes. */

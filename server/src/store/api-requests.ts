@@ -92,8 +92,8 @@ export async function listRequests(
 export type DayOfUse = { keyId: string; day: string; requests: number; errors: number }
 
 /**
- * Days without requests are left out. Nothing is known about the time before `since`: the day of the migration that added the table or, if a
- * backup was restored into a newer table, the day of the first count.
+ * Days without requests are left out. Nothing is known about the time before `since`: the day of the migration that added the table or, if an
+ * older backup was restored afterwards, the day of the first count.
  */
 export async function usageOf(
   sql: Sql,
@@ -112,7 +112,7 @@ export async function usageOf(
       WHERE k.account_id = ${accountId} AND k.revoked_at IS NULL AND u.day > (now() AT TIME ZONE 'UTC')::date - ${days}::int
       ORDER BY u.key_id, u.day`,
   ])
-  if (!clock) throw new Error('the migration of the log has not run')
+  if (!clock) throw new Error('schema_migrations has no row for the migration key-lifetimes.sql')
   return { ...clock, days: rows }
 }
 

@@ -22,10 +22,7 @@ export interface Database extends Sql {
   end(limit?: { timeoutMs: number }): Promise<void>
 }
 
-/**
- * Twice as many connections only compete with each other: on two cores, there are fewer first validations per second, and the slowest take
- * longer.
- */
+/** Twice as many connections slow each other down: on two cores, fewer first validations finish per second, and the slowest take longer. */
 const MAX_CONNECTIONS = 10
 const END_TIMEOUT_MS = 5_000
 

@@ -5,8 +5,8 @@ export type IndexStep = { verb: string; index: string; statement: string }
 const INDEX_STEP = /^(CREATE|DROP) (?:UNIQUE )?INDEX CONCURRENTLY IF (?:NOT )?EXISTS (\w+)/
 
 /**
- * The statements of a migration that runs without a transaction. A process may end between two of them, or a backup be made, so they may
- * change nothing that a backup contains: indexes only. Each must be safe to repeat.
+ * The statements of a migration that runs without a transaction. A process may end, or a backup may be made, between two of them,
+ * so they may change only indexes, which a backup does not contain. Each must be safe to repeat.
  */
 export function indexSteps(name: string, statements: string): IndexStep[] {
   const steps = statements

@@ -67,7 +67,7 @@ export class SlowReads {
     for (const [accountId, queue] of this.#waiting) {
       if (this.#running.has(accountId)) continue
       const enter = queue.shift()
-      // To the end of the map: it is the turn of others now.
+      // Moves this account to the end, so that other accounts have their turn.
       this.#waiting.delete(accountId)
       if (queue.length > 0) this.#waiting.set(accountId, queue)
       this.#running.add(accountId)

@@ -73,7 +73,11 @@ describe('a node is operated as the public API does it', () => {
       ['GET', `invoices/${'ab'.repeat(32)}`, undefined],
     ] as const) {
       const answer = await ann.refusal(method, `/nodes/${id}/${path}`, json ? { json } : {})
-      expect(answer).toEqual([502, 'payment_service_unavailable', 'The node is not running.'])
+      expect(answer).toEqual([
+        502,
+        'payment_service_unavailable',
+        'The node cannot be reached from here. Start it if it is stopped; otherwise try again shortly.',
+      ])
     }
     expect(await ann.want(200, 'POST', `/nodes/${id}/start`)).toMatchObject({ status: 'ready', operation: null })
     expect(await ann.want(200, 'POST', `/nodes/${id}/restart`)).toMatchObject({ status: 'ready' })

@@ -189,7 +189,9 @@ test.each([
 
 test('an answer about a different payment is refused', async () => {
   const address = await saying(200, { ...outgoing(NOW), paymentHash: 'ef'.repeat(32) })
-  expect(await findOutgoingPayment(address, 'p', HASH, LIMIT_MS)).toEqual(refused('the answer is not this payment'))
+  expect(await findOutgoingPayment(address, 'p', HASH, LIMIT_MS)).toEqual(
+    refused('the response is not a valid payment with the requested hash'),
+  )
 })
 
 describe('the outcome of a payment request', () => {

@@ -35,7 +35,7 @@ async function deleted(): Promise<Created> {
   return created
 }
 
-/** To be called only while the service is down, because a running service looks for nodes to purge every minute. */
+/** Call only while the service is down, because a running service looks for nodes to purge every minute. */
 async function age({ node: { id } }: Created, days: number): Promise<void> {
   await sql`UPDATE nodes SET deleted_at = now() - ${days} * interval '1 day' WHERE id = ${id}`
 }

@@ -346,7 +346,7 @@ describe('one instance through its life', () => {
 
   test('a MASTER_KEY that does not match the database: 78; with the right one as the previous key it is changed permanently', async () => {
     const [env, other] = [server.sharedStoreEnv, newMasterKey()]
-    await expectFault(new Server({ command: PROCESS, env: { ...env, MASTER_KEY: other } }), 78, /^MASTER_KEY: is not the key/)
+    await expectFault(new Server({ command: PROCESS, env: { ...env, MASTER_KEY: other } }), 78, /^MASTER_KEY: not the key/)
     const own = { ...env, MASTER_KEY_PREVIOUS: env.MASTER_KEY ?? '', MASTER_KEY: other }
     // Waits until everything is resealed: a service that stops earlier still needs the previous key at its next start.
     const changeTo = async (wanted: Record<string, string>): Promise<void> => {
@@ -355,7 +355,7 @@ describe('one instance through its life', () => {
       await changing.stop()
     }
     await changeTo(own)
-    await expectFault(new Server({ command: PROCESS, env }), 78, /^MASTER_KEY: is not the key/)
+    await expectFault(new Server({ command: PROCESS, env }), 78, /^MASTER_KEY: not the key/)
     await changeTo({ ...env, MASTER_KEY_PREVIOUS: other })
   })
 
@@ -478,7 +478,7 @@ describe('one instance through its life', () => {
     await expectFault(
       new Server({ command: PROCESS, dataDir: server.dataDir, env: { MASTER_KEY: newMasterKey() } }),
       78,
-      /^MASTER_KEY: is not the key/,
+      /^MASTER_KEY: not the key/,
     )
     expect(databaseProcesses()).toEqual([])
     await server.start()

@@ -1,3 +1,4 @@
+import { normalizedInvoice, readInvoice } from '../../../../protocol/src/bolt11.ts'
 import { isObject, jsonObjectIn, toBase64, utf8Of } from '../../../../protocol/src/bytes.ts'
 import { X402_VERSION, X402Refusal } from '../../../../protocol/src/x402.ts'
 import { bindHttp } from '../../../../protocol/src/x402-binding.ts'
@@ -9,7 +10,7 @@ import { checkInvoice, type LiveOffer, nowSeconds } from './offer.ts'
 
 type Json = Record<string, unknown>
 
-/** Already reported by `checkInvoice`, which checks the invoices of all protocols. */
+/** Reported by `checkInvoice`, which checks the invoices of all protocols, or by `checkSpelling`. */
 const REPORTED_ELSEWHERE = ['invoice_decode_failed', 'invoice_missing', 'invoice_created_in_future']
 const RULE_OF_REASON: Record<string, RuleId> = {
   invoice_description: 'x402-description',
@@ -58,6 +59,7 @@ function checkEntry(required: Json, resource: unknown, visit: Visit, note: Note)
     note(RULE_OF_REASON[reason] ?? 'x402-terms', seenOf(reason, required))
   // An invoice with the wrong kind of description may be unreadable for that reason, which was reported above.
   const priced = checkInvoice(extra.invoice, 'x402', reason === 'invoice_description' ? () => undefined : note)
+  if (reason === 'invoice_decode_failed') checkSpelling(textIn(extra.invoice), note)
   if (!priced) return undefined
   return {
     protocol: 'x402',
@@ -67,6 +69,17 @@ function checkEntry(required: Json, resource: unknown, visit: Visit, note: Note)
       return { 'payment-signature': toBase64(utf8Of(JSON.stringify(payment))) }
     },
   }
+}
+
+/** `checkInvoice` also reads an invoice that is written as in a QR code or a link, but x402 clients refuse it. */
+function checkSpelling(invoice: string, note: Note): void {
+  if (!readInvoice(normalizedInvoice(invoice))) return
+  // Only the beginning, which is the same in all visits, so that there is one finding.
+  note(
+    'invoice-malformed',
+    `x402: ${shown(`${invoice.slice(0, 10)}…`)}`,
+    'an invoice in lowercase, without "lightning:" or spaces',
+  )
 }
 
 /** Judges the requirements as if they had been paid with a wrong preimage: every check before that of the preimage is about the seller. */

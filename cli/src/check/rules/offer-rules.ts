@@ -80,26 +80,30 @@ export const OFFER_RULES = {
     expected: 'the amount of the request equal to the amount of its invoice',
     fix: NEW_INVOICE,
   },
-  'mpp-payment-hash': { severity: 'error', expected: 'methodDetails.paymentHash equal to the invoice’s', fix: NEW_INVOICE },
+  'mpp-payment-hash': {
+    severity: 'error',
+    expected: 'methodDetails.paymentHash equal to the payment hash of the invoice',
+    fix: NEW_INVOICE,
+  },
   'mpp-network': {
     severity: 'error',
-    expected: 'methodDetails.network equal to the invoice’s; without it, mainnet',
-    fix: 'Derive the network from the invoice’s prefix: lnbc mainnet, lnbcrt regtest, lntbs signet.',
+    expected: 'methodDetails.network equal to the network of the invoice; without it, mainnet',
+    fix: 'Derive the network from the prefix of the invoice: lnbc mainnet, lnbcrt regtest, lntbs signet.',
   },
   'mpp-description': {
     severity: 'warning',
     expected: 'an invoice with the description of the request, or with its SHA-256',
-    fix: 'Create the invoice with the same description: wallets show the invoice’s.',
+    fix: 'Use the description of the request for the invoice: wallets show the description in the invoice.',
   },
   'mpp-no-expires': {
     severity: 'warning',
-    expected: 'expires, at most the invoice’s expiry',
+    expected: 'expires, at most the expiry of the invoice',
     fix: 'Send expires: some servers and clients refuse challenges without it.',
   },
   'mpp-expires': {
     severity: 'error',
-    expected: 'an expires that is in the future and not after the invoice’s expiry',
-    fix: 'Set expires to the invoice’s timestamp plus its expiry, in RFC 3339 and UTC.',
+    expected: 'an expires that is in the future and not after the expiry of the invoice',
+    fix: 'Set expires to the timestamp of the invoice plus its expiry, in RFC 3339 and UTC.',
   },
   'mpp-header': {
     severity: 'error',
@@ -119,7 +123,7 @@ export const OFFER_RULES = {
   },
   'l402-payment-hash': {
     severity: 'error',
-    expected: 'the payment hash of the macaroon equal to the invoice’s',
+    expected: 'the payment hash of the macaroon equal to the payment hash of the invoice',
     fix: 'Create the macaroon for the invoice that is sent with it: otherwise its preimage proves nothing.',
   },
   'l402-form': {
@@ -157,11 +161,15 @@ export const OFFER_RULES = {
     expected: 'an invoice whose only description is a hash, equal to requestHash',
     fix: 'Create the invoice with descriptionHash = requestHash and without a description.',
   },
-  'x402-amount': { severity: 'error', expected: 'amount in millisatoshis, equal to the invoice’s', fix: NEW_INVOICE },
-  'x402-expiry': { severity: 'error', expected: 'maxTimeoutSeconds equal to the invoice’s expiry', fix: NEW_INVOICE },
+  'x402-amount': { severity: 'error', expected: 'amount in millisatoshis, equal to the amount of the invoice', fix: NEW_INVOICE },
+  'x402-expiry': {
+    severity: 'error',
+    expected: 'maxTimeoutSeconds equal to the expiry of the invoice in seconds',
+    fix: NEW_INVOICE,
+  },
   'x402-network': {
     severity: 'error',
     expected: 'the network of the invoice',
-    fix: 'Derive the network from the invoice’s prefix.',
+    fix: 'Derive the network from the prefix of the invoice.',
   },
 } satisfies Record<string, Rule>

@@ -5,7 +5,6 @@ export const Logo = ({ size = 28 }: { size?: number }) => (
   <img src={`${import.meta.env.BASE_URL}icon.svg`} width={size} height={size} alt="" />
 )
 
-/** The mark and the name. The operator's pages also show their `area`. */
 export const Wordmark = ({ area, size }: { area?: string; size?: number }) => (
   <>
     <Logo {...(size && { size })} />

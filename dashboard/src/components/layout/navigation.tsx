@@ -51,8 +51,7 @@ export function Navigation() {
   )
 }
 
-/** Below the navigation: who is signed in, and the sign-out button. */
-export function SideFoot({ me }: { me: Me }) {
+export function SidebarFooter({ me }: { me: Me }) {
   const leave = useAction(() => leaveAfter(signOut))
   return (
     <div className="side-foot">

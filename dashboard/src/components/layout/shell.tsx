@@ -12,7 +12,7 @@ import { announce } from './announcer.tsx'
 import { CreditBanner } from './credit-banner.tsx'
 import { preloadPages } from './lazy-page.tsx'
 import { Wordmark } from './logo.tsx'
-import { Navigation, SideFoot } from './navigation.tsx'
+import { Navigation, SidebarFooter } from './navigation.tsx'
 import { Ribbon } from './ribbon.tsx'
 
 export function Shell() {
@@ -42,7 +42,7 @@ export function Shell() {
             <PaletteButton />
             <Navigation />
           </div>
-          <SideFoot me={me} />
+          <SidebarFooter me={me} />
         </header>
         <header className="top">
           <Burger opened={isOpen} onClick={() => setOpen(!isOpen)} aria-label="Menu" aria-expanded={isOpen} size="sm" />
@@ -59,7 +59,7 @@ export function Shell() {
           transitionProps={{ duration: 120 }}
         >
           <Navigation />
-          <SideFoot me={me} />
+          <SidebarFooter me={me} />
         </Drawer>
         <main id="content" className="content" tabIndex={-1}>
           <div className="brand print-only">

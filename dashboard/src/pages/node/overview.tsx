@@ -17,6 +17,7 @@ import { Time, useNow } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { duration, exact, sats } from '../../text/format.ts'
 import { hasUpdate } from '../../text/updates.ts'
+import { balanceNote } from './balance-note.ts'
 import { Receiving } from './receiving.tsx'
 
 type Props = { node: DashboardNode; me: Me }
@@ -118,11 +119,7 @@ function Money({ node, isSandbox }: { node: DashboardNode; isSandbox: boolean })
     return (
       <div className="money">
         <LastKnown node={node} />
-        <p>
-          {node.balanceSat === null ? 'The balance is unknown while the node is not running.' : 'The node is not running.'}
-          {/* A failed node may have lost its data. */}
-          {node.status === 'stopped' && ' Your money is safe.'} Its current balance appears when it is ready.
-        </p>
+        <p>{balanceNote(node)}</p>
       </div>
     )
   }

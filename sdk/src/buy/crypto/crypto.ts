@@ -6,7 +6,7 @@ import { toHex, utf8Of } from '../../../../protocol/src/bytes.ts'
  */
 export type BuyerCrypto = {
   sha256: (data: Uint8Array) => Uint8Array
-  /** Whether the text is a point of the curve secp256k1, compressed and in lowercase hex. */
+  /** Whether the text is a point on secp256k1, compressed, in lowercase hex. */
   isNodeKey: (nodeKey: string) => boolean
   /** Whether this node signed the invoice. */
   isSignedBy: (invoice: string, nodeKey: string) => boolean

@@ -4,7 +4,7 @@ import { builtin } from '../store/node.ts'
 import { type BuyerCrypto, NODE_KEY } from './crypto.ts'
 
 const CURVE = 'secp256k1'
-/** The part of a DER-encoded public key that comes before the point of the curve. */
+/** The part of a DER-encoded public key that comes before the point on the curve. */
 const KEY_BEGINNING = fromHex('3036301006072a8648ce3d020106052b8104000a032200')
 
 /** Undefined where there is no node:crypto, or where it does not know the curve, as in Deno and Bun. */

@@ -95,7 +95,7 @@ function paddedLength(length: number): number {
 function unpadded(bytes: Uint8Array): string {
   const length = (bytes[0] ?? 0) * 256 + (bytes[1] ?? 0)
   const text = length > 0 && bytes.length === 2 + paddedLength(length) ? textOf(bytes.slice(2, 2 + length)) : undefined
-  if (text === undefined) throw new Error('The text has an invalid padding.')
+  if (text === undefined) throw new Error('The text has invalid padding.')
   return text
 }
 

@@ -24,8 +24,9 @@ export type Lock = {
    */
   release(): Promise<void>
   /**
-   * To be called instead of `release` after the purchase was deleted: deletes the lock's entry, so the numbers start again. A
-   * slow process may then get a higher number than the next holder, but the holder checks `isHeld` before it pays. Never throws.
+   * Call this instead of `release` once the purchase is deleted. It deletes the lock's entry, so numbering restarts at 1. A slow
+   * process may then take a higher number than the new holder. The new holder notices, because it checks `isHeld` before it pays.
+   * Never throws.
    */
   remove(): Promise<void>
 }
@@ -48,7 +49,7 @@ export async function acquireLock(store: PurchaseStore, key: string, signal: Abo
     const last = (await numbers()).at(-1) ?? 0
     const text = last === 0 ? undefined : await store.get(nameOf(last))
     const holder = entryIn(text)
-    // The entry has just been removed, so the numbers start again: do not take the next number.
+    // The entry was just removed, so numbering restarts: list the entries again instead of taking `last + 1`.
     if (last !== 0 && text === undefined) {
       await pause(pauseMs, signal)
       continue

@@ -20,7 +20,7 @@ import { asPage, wantsPage } from '../page.ts'
 import type { Terms } from '../terms.ts'
 import { type Speaker, warn } from '../trouble.ts'
 import type { Visit } from '../visit.ts'
-import { BodyMemory, MOST_BODY_BYTES } from './body-memory.ts'
+import { BodyMemory } from './body-memory.ts'
 import { openVisits } from './open-visits.ts'
 import { within } from './patience.ts'
 
@@ -171,7 +171,7 @@ function warnSeller(why: Unbound, speaker: Speaker): void {
   if (why === 'busy')
     warn(
       'x402 memory',
-      `Request bodies that x402 payments are bound to fill ${MOST_BODY_BYTES / 1_048_576} MiB, so new ones are refused for now. If these are your customers, use a smaller \`maxBodyBytes\` or more processes.`,
+      'x402: the memory for request bodies is full, so x402 is not available for new requests with larger bodies right now. If this is normal traffic, set a smaller `maxBodyBytes` or run more processes.',
       speaker,
     )
   if (why === 'no_url')

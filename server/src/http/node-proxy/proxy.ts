@@ -131,7 +131,7 @@ export class NodeProxy {
     await calls.nodeCallsOfAddress(request, edge.addressOf(request))
     const address = await lookUp(nodeId)
     if (address === 'not found') throw noSuchNode()
-    if (address === 'down') throw nodeDown('it is not running')
+    if (address === 'down') throw nodeDown('no address: stopped, or on another host')
     calls.nodeCalls.require(nodeId)
     // The client may have disconnected during the look-up.
     if (request.socket.destroyed) return

@@ -105,7 +105,7 @@ export async function findIncoming(
   const found = objectIn(reply.text)
   // An answer about a different payment must not mark this one as paid.
   if (found.paymentHash !== paymentHash || typeof found.isPaid !== 'boolean')
-    return { answer: 'refused', why: 'the answer is not this payment' }
+    return { answer: 'refused', why: 'the response has another payment hash or no valid isPaid' }
   if (!found.isPaid) return { answer: 'incoming', isPaid: false, completedAtMs: undefined }
   // The time goes into a receipt, and a receipt never changes, so the time must be valid.
   if (!isTimeMs(found.completedAt)) return { answer: 'refused', why: 'the payment is paid but has no valid time' }

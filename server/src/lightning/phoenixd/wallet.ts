@@ -190,7 +190,7 @@ async function found(
   // An answer about a different payment must not decide this one's outcome.
   return payment?.paymentHash === paymentHash
     ? { answer: 'payment', payment }
-    : { answer: 'refused', why: 'the answer is not this payment' }
+    : { answer: 'refused', why: 'the response is not a valid payment with the requested hash' }
 }
 
 function incomingIn(value: unknown): WalletPayment | undefined {

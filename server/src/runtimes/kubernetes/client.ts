@@ -202,7 +202,7 @@ export class KubernetesClient {
     const headers = {
       accept: 'application/json',
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      // Without content-length, node:https sends the body of a DELETE so that the API server ignores it, preconditions included.
+      // Without content-length, the API server ignores the body that node:https sends with a DELETE, preconditions included.
       ...(bytes ? { 'content-type': contentType, 'content-length': String(bytes.length) } : {}),
     }
     return new Promise((resolve, reject) => {

@@ -66,8 +66,7 @@ export function openRemoval(kubernetes: KubernetesConfig, installation: string):
 /** For the commands that move wallets. */
 export function openWallets(config: Config, kubernetes: KubernetesConfig, installation: string): KubernetesWallets {
   const { namespace, storageClass, storageSize, walletImage: image } = kubernetes
-  if (image === undefined)
-    throw new StartFault(78, 'WALLET_IMAGE: is required to move wallets; set it to the image of this service')
+  if (image === undefined) throw new StartFault(78, 'WALLET_IMAGE: required to move wallets; set it to the image of this service')
   return new KubernetesWallets({
     objects: new NodeObjects(clientFor(kubernetes), { namespace, installation }),
     storage: { storageClass, storageSize },

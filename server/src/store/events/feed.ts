@@ -15,7 +15,7 @@ export type FeedPage = {
   events: EventRow[]
   /** The number of the account's last event, as of this page. */
   lastSeq: number
-  /** The greatest number that was removed because of its age. */
+  /** The highest event number that retention has removed. */
   removedSeq: number
   /** Every matching event up to this number is in this page, or in one before it. */
   readUpTo: number

@@ -1,4 +1,4 @@
--- One row per thing that exists once: the check value of the master key.
+-- Deployment-wide settings, such as the check value of the master key.
 CREATE TABLE settings (
   name text PRIMARY KEY,
   value bytea NOT NULL
@@ -14,7 +14,7 @@ CREATE TABLE api_keys (
   id text PRIMARY KEY,
   account_id text NOT NULL REFERENCES accounts,
   name text NOT NULL,
-  -- The first characters, to tell keys apart in a list. The key itself is nowhere.
+  -- The first characters, to tell keys apart in a list. The key itself is not stored.
   prefix text NOT NULL,
   hash bytea NOT NULL UNIQUE,
   scopes text[] NOT NULL CHECK ('nodes:read' = ANY (scopes)),
@@ -25,14 +25,14 @@ CREATE TABLE api_keys (
 );
 CREATE INDEX api_keys_of_account ON api_keys (account_id);
 
--- Append-only: a balance is the sum of its entries, and an entry that could be changed would not prove anything.
+-- Append-only: a balance is the sum of its entries, so a changed entry would change the balance without a trace.
 CREATE TABLE credit_entries (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   account_id text NOT NULL REFERENCES accounts,
   amount_msat bigint NOT NULL,
   kind text NOT NULL,
   reason text NOT NULL,
-  -- What caused it; together with the kind it happens once.
+  -- What caused the entry. Unique for each kind, so that no cause is booked twice.
   reference text,
   created_at timestamptz NOT NULL DEFAULT now()
 );
@@ -57,7 +57,7 @@ CREATE TABLE activity (
 );
 CREATE INDEX activity_of_account ON activity (account_id, id DESC);
 
--- Counts that may be lost: without a log it costs no fsync, and after a crash every client simply starts a new window.
+-- Unlogged, so a count costs no fsync. A crash empties the table, and every client starts a new window.
 CREATE UNLOGGED TABLE rate_limits (
   key text PRIMARY KEY,
   hits int NOT NULL,

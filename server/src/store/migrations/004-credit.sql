@@ -1,8 +1,9 @@
--- The account that receives what others pay for credit. A name would not do: whoever could call an account so would never pay.
+-- The account that receives what others pay for credit. A name would not do: anyone who could choose that name would get free
+-- nodes.
 ALTER TABLE accounts ADD COLUMN is_treasury boolean NOT NULL DEFAULT false;
 CREATE UNIQUE INDEX accounts_one_treasury ON accounts (is_treasury) WHERE is_treasury;
 
--- A balance is read from the index alone, and a page of the ledger without sorting it.
+-- With this index, a balance is an index-only scan, and a page of the ledger needs no sort.
 DROP INDEX credit_of_account;
 CREATE INDEX credit_of_account ON credit_entries (account_id, id) INCLUDE (amount_msat);
 
@@ -11,19 +12,20 @@ CREATE FUNCTION unix_minute(at timestamptz) RETURNS bigint LANGUAGE sql STABLE
 CREATE FUNCTION whole_minute(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE
   RETURN to_timestamp(unix_minute(at) * 60);
 
--- What the minutes [from, to) cost. Of absolute minutes, and rounded only there: so any split of a period sums to the same.
+-- What the minutes [from, to) cost. The cost up to each absolute minute is rounded, not the difference, so the parts of a period always add
+-- up to the whole, however it is split.
 CREATE FUNCTION usage_charge(price_msat_per_day bigint, from_minute bigint, to_minute bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
   RETURN price_msat_per_day * to_minute / 1440 - price_msat_per_day * from_minute / 1440;
 
--- When a node cost something, in whole minutes of the database's clock. No reference to nodes: what was used is owed, also when the node
--- is purged before it is posted.
+-- When a node cost something, in whole minutes of the database's clock. No foreign key to nodes: usage is owed even if the node's row is
+-- deleted before the usage is posted.
 CREATE TABLE usage_intervals (
   node_id text NOT NULL,
   account_id text NOT NULL REFERENCES accounts,
   started_at timestamptz NOT NULL CHECK (started_at = whole_minute(started_at)),
-  -- Null: it goes on.
+  -- Null while the interval is open.
   ended_at timestamptz CHECK (ended_at = whole_minute(ended_at) AND ended_at > started_at),
-  -- In the ledger since then.
+  -- When the interval was posted to the ledger.
   posted_at timestamptz CHECK (posted_at IS NULL OR ended_at IS NOT NULL),
   PRIMARY KEY (node_id, started_at)
 );
@@ -31,10 +33,10 @@ CREATE UNIQUE INDEX usage_open ON usage_intervals (node_id) WHERE ended_at IS NU
 CREATE INDEX usage_unposted ON usage_intervals (account_id) WHERE posted_at IS NULL;
 CREATE INDEX usage_to_post ON usage_intervals (node_id, started_at) WHERE posted_at IS NULL AND ended_at IS NOT NULL;
 
--- Opens and closes in the transaction that changes the node, so that no way of changing one can forget it. The row lock of the node lets
--- one at a time through. It compares what should be with what is there, not the old row with the new one: to run it again is harmless.
--- One that begins anew begins no sooner than the last one ended, also by a clock that was set back: no minute is there twice, and none
--- is negative.
+-- A trigger opens and closes intervals in the transaction that changes the node, so no code that changes nodes can forget it. The node's
+-- row lock admits one transaction at a time. The function compares what should be with what is stored, not the old row with the new one,
+-- so running it again is harmless. A new interval begins no earlier than the last one ended, even if the clock was set back: intervals
+-- never overlap and are never negative.
 CREATE FUNCTION meter_node() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   metered text;
@@ -64,7 +66,7 @@ END $$;
 CREATE TRIGGER nodes_are_metered AFTER INSERT OR DELETE OR UPDATE OF desired_state, status, deleted_at ON nodes
   FOR EACH ROW EXECUTE FUNCTION meter_node();
 
--- Nodes of the treasury are never metered; what is no longer the treasury is, from then on.
+-- Nodes of the treasury are not metered. Once an account is no longer the treasury, its nodes are metered.
 CREATE FUNCTION meter_nodes_of_account() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE nodes SET status = status WHERE account_id = NEW.id;

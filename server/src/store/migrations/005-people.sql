@@ -1,7 +1,7 @@
--- Who signs in. The shape is better-auth's, the names are ours; the columns that it has for other companies' sign-in are left out.
+-- The people who sign in. The structure is better-auth's, the names are ours, and its columns for other identity providers are left out.
 CREATE TABLE people (
   id text PRIMARY KEY,
-  -- One person, one account: nobody is here without an account, and no account has two.
+  -- Every person has exactly one account, and an account has at most one person.
   account_id text NOT NULL UNIQUE REFERENCES accounts,
   email text NOT NULL,
   email_verified boolean NOT NULL DEFAULT false,
@@ -10,13 +10,13 @@ CREATE TABLE people (
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now()
 );
--- Whoever writes it, in whatever case: two people cannot share an address.
+-- Upper and lower case are the same address, and two people cannot share one.
 CREATE UNIQUE INDEX people_email ON people (lower(email));
 
 CREATE TABLE people_sessions (
   id text PRIMARY KEY,
   person_id text NOT NULL REFERENCES people ON DELETE CASCADE,
-  -- SHA-256 of what the cookie carries: who reads this table cannot sign in with it.
+  -- SHA-256 of the token in the cookie, so that reading this table is not enough to sign in.
   token_hash bytea NOT NULL UNIQUE,
   method text NOT NULL,
   ip_address text,
@@ -40,7 +40,7 @@ CREATE TABLE people_identities (
 );
 CREATE INDEX people_identities_of_person ON people_identities (person_id);
 
--- Challenges that a passkey has to sign, for some minutes.
+-- Challenges that a passkey must sign within some minutes.
 CREATE TABLE people_verifications (
   id text PRIMARY KEY,
   identifier text NOT NULL,
@@ -67,7 +67,7 @@ CREATE TABLE people_passkeys (
 );
 CREATE INDEX people_passkeys_of_person ON people_passkeys (person_id);
 
--- Ways in that the operator, or the first start, hands out. The token is in the link only.
+-- Links to sign in, from the operator or the first start. The token is only in the link.
 CREATE TABLE links (
   token_hash bytea PRIMARY KEY,
   kind text NOT NULL CHECK (kind IN ('claim', 'invitation', 'sign-in')),
@@ -76,7 +76,7 @@ CREATE TABLE links (
   expires_at timestamptz NOT NULL,
   used_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- An invitation makes its account when it is used; every other link is to one that exists.
+  -- An invitation creates its account when it is used. Every other link belongs to an existing account.
   CHECK ((kind = 'invitation') = (account_id IS NULL))
 );
 CREATE INDEX links_by_end ON links (expires_at);

@@ -1,26 +1,26 @@
--- A process of the version before that still runs must not redeem between the copy and the end: its word would be lost.
+-- A process of the previous version must not redeem between the copy and the commit: its redemption would be lost.
 LOCK TABLE gateway_payments, activity IN ACCESS EXCLUSIVE MODE;
 
--- What makes a payment paid is a row of its own, not a mark in the payment's: that one is 1.5 kB wide, and was written whole once more,
--- into each of its indexes too whenever its page was full. This one is also the line of the activity log, so that there is one thing to
--- write. It is made by a statement that reads the payment; a reference would lock that row, and so write it after all.
+-- A payment is paid if it has a row here. A column of the payment would cost more: its row is 1.5 kB wide, and each update writes all of
+-- it again, and an entry in each of its indexes if the page is full. This row is also the entry in the activity log, so only one row is
+-- written. The statement that inserts it reads the payment. A foreign key would lock the payment's row, which writes that row after all.
 CREATE TABLE paid_payments (
   account_id text NOT NULL,
-  -- The payment's.
+  -- The id of the payment.
   id text NOT NULL,
-  -- Its place in the activity log, among the lines that are rows of activity.
+  -- Its place in the activity log, among the rows of activity.
   log_id bigint NOT NULL DEFAULT nextval('activity_id_seq'),
   paid_at timestamptz NOT NULL DEFAULT now(),
   actor text NOT NULL,
   redeemed_at timestamptz,
   redeem_request_id text CHECK (redeem_request_id IS NULL OR redeemed_at IS NOT NULL),
-  -- The payments of an account beside one another, in the order they were made: lately paid ones are one range.
+  -- Keeps the payments of an account together, in the order of their creation, so recent ones are one range.
   PRIMARY KEY (account_id, id)
 ) WITH (fillfactor = 80);
--- Neither index names what a redemption writes.
+-- Neither index contains a column that a redemption writes, so a redemption changes no index.
 CREATE INDEX paid_payments_in_log ON paid_payments (account_id, log_id);
 
--- Each was written together with its line. But the payment is the truth: one whose line is gone stays paid.
+-- Each payment has a log entry from the same transaction. If the entry is missing, the payment still stays paid.
 INSERT INTO paid_payments (account_id, id, log_id, paid_at, actor, redeemed_at, redeem_request_id)
   SELECT account_id, p.id, coalesce(line.log_id, nextval('activity_id_seq')), paid_at, coalesce(line.actor, node_id), redeemed_at,
          redeem_request_id

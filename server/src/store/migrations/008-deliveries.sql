@@ -1,15 +1,15 @@
--- What a payment is bound to, when that is not its description.
+-- What a payment is bound to, if that is not its description.
 ALTER TABLE gateway_payments ADD COLUMN resource text;
 
--- Null: the claim is final. In the row of the claim itself, and so are the requests that gave theirs back: a statement that waited for
--- another one looks at this row again, and at no other.
+-- `held_until` null: the claim is final. Both columns are in the claim's own row: a statement that has waited for a row lock reads only the
+-- locked row again, so in another table it would see what was there before it waited.
 ALTER TABLE paid_payments
   ADD COLUMN held_until timestamptz CHECK (held_until IS NULL OR redeemed_at IS NOT NULL),
   ADD COLUMN released_request_ids text[];
 
--- When the node last said, asked a minute or more after the expiry, that nobody paid. Null: it was not asked, or did not know.
+-- When the node last reported, a minute or more after the expiry, that nobody had paid. Null: it was not asked, or did not know.
 ALTER TABLE gateway_payments ADD COLUMN unpaid_at timestamptz;
--- How many were removed of those made in an hour, so that what was issued lately can still be counted.
+-- How many of the challenges of an hour were removed, so that recently issued ones can still be counted.
 CREATE TABLE removed_challenges (
   account_id text NOT NULL,
   hour timestamptz NOT NULL,

@@ -1,9 +1,9 @@
--- One Unix user per node where the service runs as root, and the end of a deleted node.
+-- A Unix user for each node if the service runs as root, and the removal of deleted nodes.
 ALTER TABLE nodes
   ADD COLUMN uid int,
-  -- Past its retention: it cannot be brought back any more, and its data is being removed.
+  -- When the removal of its data began, after the retention period. From then on, the node cannot be undeleted.
   ADD COLUMN purging_at timestamptz,
-  -- Nothing is left of it but this row.
+  -- When the removal ended. Only this row is left of the node.
   ADD COLUMN purged_at timestamptz,
   ADD CONSTRAINT nodes_purged_after_deletion CHECK (purging_at IS NULL OR (deleted_at IS NOT NULL AND desired_state = 'deleted')),
   ADD CONSTRAINT nodes_purged_at_last CHECK (purged_at IS NULL OR (purging_at IS NOT NULL AND uid IS NULL));

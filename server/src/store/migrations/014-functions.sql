@@ -1,15 +1,15 @@
--- How times leave the database. PostgreSQL inlines these, so they cost no more than what they stand for.
+-- The service reads all times through these functions. PostgreSQL inlines them, so a call costs no more than its body.
 CREATE FUNCTION unix_seconds(at timestamptz) RETURNS bigint LANGUAGE sql STABLE
   RETURN floor(extract(epoch FROM at))::bigint;
 CREATE FUNCTION unix_ms(at timestamptz) RETURNS bigint LANGUAGE sql STABLE
   RETURN floor(extract(epoch FROM at) * 1000)::bigint;
 
--- Whether a node costs something now: the one place that says so, for metering, for what is left of the credit and for the forecast.
+-- Whether a node costs something now. Metering, the remaining credit and the forecast must all use this one rule.
 CREATE FUNCTION node_costs(node nodes, account accounts) RETURNS boolean LANGUAGE sql STABLE
   RETURN (node).desired_state = 'running' AND (node).status IN ('provisioning', 'ready') AND (node).deleted_at IS NULL
     AND NOT (account).is_treasury;
 
--- As in 004, but for the rule itself.
+-- As in 004, but with the rule in node_costs.
 CREATE OR REPLACE FUNCTION meter_node() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   metered text;

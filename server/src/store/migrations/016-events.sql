@@ -33,7 +33,7 @@ CREATE INDEX events_by_age ON events USING brin (at) WITH (pages_per_range = 32)
 CREATE TABLE event_counters (
   account_id text PRIMARY KEY,
   last_seq bigint NOT NULL,
-  -- The greatest number that was removed because of its age.
+  -- The highest event number that retention has removed.
   removed_seq bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 

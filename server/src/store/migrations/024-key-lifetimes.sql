@@ -2,13 +2,14 @@
 ALTER TABLE api_keys
   ADD COLUMN expires_at timestamptz,
   ADD COLUMN rotated_at timestamptz,
-  -- The secret before the last rotation. There is never a third one, and it always has an end.
+  -- The secret before the last rotation. A key has at most two secrets, and the previous one always expires.
   ADD COLUMN previous_hash bytea,
   ADD COLUMN previous_until timestamptz,
   ADD CONSTRAINT api_keys_previous_secret_ends CHECK ((previous_hash IS NULL) = (previous_until IS NULL));
 CREATE UNIQUE INDEX api_keys_by_previous_hash ON api_keys (previous_hash) WHERE previous_hash IS NOT NULL;
 
--- The log of API requests, kept for a week. No foreign keys: each batch would lock the rows of its keys, and what it refers to is never deleted.
+-- The log of API requests, kept for a week. No foreign keys: each insert would lock rows of `accounts` and `api_keys`, and those rows are
+-- never deleted.
 CREATE TABLE api_requests (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   account_id text NOT NULL,

@@ -1,5 +1,5 @@
--- What nodes cost, added up when a day (UTC) is over: the ledger has an entry for each node and hour, too many to add up for each view of a
--- quarter of a year. The ledger is final, so these can be made again from it at any time.
+-- What nodes cost, added up after each day (UTC). The ledger has an entry for each node and hour, too many to add up for every view of three
+-- months. The ledger is append-only, so these rows can be computed from it again at any time.
 CREATE TABLE usage_days (
   account_id text NOT NULL REFERENCES accounts,
   day date NOT NULL,
@@ -14,11 +14,11 @@ CREATE TABLE usage_quarter_hours (
   amount_msat bigint NOT NULL,
   PRIMARY KEY (account_id, at)
 );
--- The days that the two above cover, without gaps.
+-- The days that the two tables above cover, without gaps.
 CREATE TABLE usage_days_added_up (day date PRIMARY KEY);
 
--- What a node received that is neither a gateway payment nor a top-up, as the node itself lists it. No reference to nodes: what was received
--- stays received.
+-- What a node received that is neither a gateway payment nor a top-up, as the node itself lists it. No foreign key to nodes: receipts
+-- are kept even if the node's row is deleted.
 CREATE TABLE node_receipts (
   node_id text NOT NULL,
   payment_hash bytea NOT NULL,
@@ -30,9 +30,9 @@ CREATE TABLE node_receipts (
 CREATE INDEX node_receipts_of_account ON node_receipts (account_id, received_at) INCLUDE (node_id, amount_sat);
 CREATE TABLE node_receipt_lists (
   node_id text PRIMARY KEY,
-  -- By the node's clock: all that it received before is recorded.
+  -- By the node's clock. Everything that the node received before is recorded.
   listed_until timestamptz,
-  -- By ours: when it last listed everything, and when it is asked next.
+  -- By the database's clock: when the node last listed everything, and when it is asked next.
   listed_at timestamptz,
   next_at timestamptz NOT NULL
 );

@@ -31,7 +31,7 @@ export type PaymentSelection = {
 /** Where a page begins: payments older than `before`, or newer than `after`. */
 type Start = { before?: string | undefined; after?: string | undefined }
 
-/** The greatest character of an id. */
+/** The id character that sorts last. Padding with it gives the upper bound for a search by the beginning of an id. */
 const LAST_CHARACTER = 'z'
 const ID_LENGTH = 24
 

@@ -237,7 +237,7 @@ describe('C70: refused with one line, and nothing changes', () => {
     ],
     [
       'no account',
-      '--account: is required, because this wallet was never part of this installation',
+      '--account: required, because this wallet was never part of this installation',
       (directory) => [directory, ...VERSION],
     ],
     ['an unknown account', 'no such account', (directory) => [directory, '--account', 'acct_00000000000000000000', ...VERSION]],
