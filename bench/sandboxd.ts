@@ -114,6 +114,7 @@ async function startHub(directory: string): Promise<Running> {
   writeFileSync(join(dataDir, 'hub.conf'), `node-token=${TOKEN}\ncontrol-token=${PASSWORD}`)
   const port = await freePort()
   const child = spawn(process.execPath, [SANDBOXD, 'hub', `--datadir=${dataDir}`, `--http-bind-port=${port}`], {
+    env: {},
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const target = { port, authorization: `Bearer ${PASSWORD}` }
@@ -145,7 +146,7 @@ export async function benchSandboxd(quick: boolean): Promise<{ measures: Measure
   const startMs: number[] = []
   try {
     for (let round = 0; round < starts; round++) {
-      bareMs.push(await timed(async () => spawnSync(process.execPath, ['-e', '0'])))
+      bareMs.push(await timed(async () => spawnSync(process.execPath, ['-e', '0'], { env: {} })))
       let node: Running | undefined
       startMs.push(
         await timed(async () => {
