@@ -12,7 +12,7 @@ import { type ActivityPage, activityPage, activitySubjects, type PageOptions } f
 import type { Credit, CreditSummary } from './credit/credit.ts'
 
 export const FIRST_ACCOUNT_NAME = 'default'
-/** Names that operators use to recognise accounts; people who sign up cannot take them. */
+/** Names that operators use to recognize accounts; people who sign up cannot take them. */
 export const RESERVED_NAMES: readonly string[] = [FIRST_ACCOUNT_NAME, TREASURY_NAME, 'operator']
 
 export type Account = Omit<AccountRow, 'creditMsat'> & { creditSat: number }

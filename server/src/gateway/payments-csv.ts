@@ -2,7 +2,7 @@ import { gotNothingAt, outcomeOf } from '../../../contract/src/outcome.ts'
 import { csvLineOf, csvTime } from '../platform/csv.ts'
 import type { ShownPayment } from '../store/payments/payments.ts'
 
-/** People's spreadsheets refer to columns by their place: a new one goes to the end. `now` is in Unix seconds, by the database's clock. */
+/** Spreadsheets refer to columns by position, so a new one must be added at the end. `now` is in Unix seconds, by the database's clock. */
 const COLUMNS: [name: string, value: (payment: ShownPayment, now: number) => string | number | null][] = [
   ['id', ({ id }) => id],
   ['created_at', ({ createdAt }) => csvTime(createdAt)],

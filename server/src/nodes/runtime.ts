@@ -75,8 +75,8 @@ export interface Runtime {
    */
   readLog?(nodeId: string, maxBytes: number): Promise<string | undefined>
   /**
-   * Reports each node that has exited or changed so that it should be observed again, repeatedly until the callback succeeds. Returns a
-   * function that ends the watch.
+   * Reports each node that has exited, or has changed in a way that makes another observation necessary. Repeats the report until the
+   * callback succeeds. Returns a function that ends the watch.
    */
   watch(changed: (nodeId: string) => Promise<void>): () => void
   /**

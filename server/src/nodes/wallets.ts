@@ -185,7 +185,7 @@ export class Wallets {
     return { isPaid, receivedSat: isPaid ? amountSat : 0 }
   }
 
-  /** Payments that a page shows as received count in the account's sums at once, not only after the next regular listing. */
+  /** Payments that a page shows as received are included in the account's sums at once, not only after the next regular listing. */
   async #recordReceipts(nodeId: string, payments: WalletPayment[]): Promise<void> {
     const receipts = payments.flatMap(({ direction, isPaid, paymentHash, amountSat, completedAtMs }) =>
       direction === 'in' && isPaid && paymentHash && completedAtMs ? [{ paymentHash, amountSat, completedAtMs }] : [],

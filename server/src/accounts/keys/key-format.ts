@@ -7,7 +7,7 @@ const RANDOM_LENGTH = 30
 const CHECK_LENGTH = 6
 const PATTERN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECK_LENGTH}}$`)
 
-/** 30 random characters and a 6-character checksum, so that scanners recognise a leaked key and malformed keys never reach the store. */
+/** 30 random characters and a 6-character checksum, so that scanners recognize a leaked key and malformed keys never reach the store. */
 export function newKey(): string {
   let text = PREFIX
   for (let index = 0; index < RANDOM_LENGTH; index++) text += BASE62[randomInt(62)]

@@ -91,7 +91,7 @@ export class Links {
   async inspect(token: string): Promise<LinkInfo> {
     const { kind, email, accountId, expiresAt } = await this.#find(token)
     const turnsOffTwoFactor = kind === 'sign-in' && (await hasTwoFactor(this.#sql, accountId ?? ''))
-    // The address may have got an account since the invitation was made.
+    // By now there may be an account with this address.
     const hasAccount = kind === 'invitation' && (await this.#hasAccount(email ?? undefined))
     return { kind, email, needsPassword: kind !== 'sign-in', hasAccount, turnsOffTwoFactor, expiresAt }
   }

@@ -30,14 +30,14 @@ export type TwoFactorStatus = { isOn: boolean; since: number | null; recoveryCod
 export type Verdict = 'passed' | 'code required' | 'wrong code' | 'unverified passkey'
 
 const contextOf = (personId: string): string => `${personId} two-factor secret`
-/** Contains the person, so that equal codes of two people have different hashes. */
+/** Includes the id of the person, so that equal codes of two people have different hashes. */
 const hashOf = (personId: string, code: string): Buffer => createHash('sha256').update(`${personId} ${code}`).digest()
 /** People type codes with spaces and hyphens, in lower case. */
 const normalized = (code: string): string => code.replace(/[\s-]/g, '').toUpperCase()
 
 type Options = { sql: Database; masterKeys: readonly [MasterKey, ...MasterKey[]] }
 
-/** C87: codes of an authenticator app after the password, and recovery codes for a lost phone. Each code can be used once. */
+/** C87: codes from an authenticator app after the password, and recovery codes for a lost phone. Each code can be used once. */
 export class TwoFactor {
   readonly #sql: Database
   readonly #masterKeys: Options['masterKeys']
@@ -61,7 +61,7 @@ export class TwoFactor {
     return (await this.use(this.#sql, personId, how.code)) ? 'passed' : 'wrong code'
   }
 
-  /** Takes a code of the app, or a recovery code. True at most once per code. */
+  /** Accepts a code from the app, or a recovery code. True at most once per code. */
   async use(sql: Sql, personId: string, given: string): Promise<boolean> {
     const code = normalized(given)
     if (!/^\d{6}$/.test(code)) return claimRecoveryCode(sql, personId, hashOf(personId, code))
@@ -138,7 +138,7 @@ function openTotp(masterKeys: readonly MasterKey[], personId: string, { keyId, s
   return open(derivedKey(master, PURPOSE), contextOf(personId), secret)
 }
 
-/** Reseals every secret that is sealed with the previous key under the current one. Can be interrupted at any row and run again. */
+/** Reseals secrets that are still sealed with the previous master key. Can be interrupted at any row and run again. */
 export async function resealTwoFactor(sql: Sql, master: MasterKey, previous: MasterKey): Promise<number> {
   let count = 0
   for (;;) {

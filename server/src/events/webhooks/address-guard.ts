@@ -28,7 +28,7 @@ export class AddressGuard {
 
   /** Throws an error for the webhook's owner. The name is not resolved: only its addresses at the time of an attempt count. */
   checkUrl(text: string): URL {
-    // Also turns every spelling of an IPv4 address, such as 0x7f.1 or 2130706433, into the usual one.
+    // Parsing also turns every spelling of an IPv4 address, such as 0x7f.1 or 2130706433, into the usual one.
     const url = URL.canParse(text) ? new URL(text) : undefined
     if (url?.protocol !== 'https:' && !(url?.protocol === 'http:' && this.#options.allowHttp))
       throw new AddressRefused(`The URL must begin with https://${this.#options.allowHttp ? ' or http://' : ''}.`)

@@ -76,7 +76,7 @@ function post(url: URL, addresses: string[], { headers, body }: SentRequest, sig
     outgoing.once('response', resolve)
     // The listener stays, because the connection can also fail after the response has begun.
     outgoing.on('error', reject)
-    // Node.js reports a 101 that nobody asked for neither as a response nor as an error: it only closes the connection.
+    // If the receiver sends a 101 that was not requested, Node.js emits neither a response nor an error: it only closes the connection.
     outgoing.once('close', () => reject(new Error('closed without a response')))
     outgoing.end(body)
   })

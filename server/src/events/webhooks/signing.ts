@@ -41,7 +41,7 @@ export function signedHeaders(secrets: Buffer[], id: string, timestampSeconds: n
   return { 'webhook-id': id, 'webhook-timestamp': String(timestampSeconds), 'webhook-signature': signatures.join(' ') }
 }
 
-/** Reseals every secret that is sealed with the previous key under the current one. Can be interrupted at any row and run again. */
+/** Reseals secrets that are still sealed with the previous master key. Can be interrupted at any row and run again. */
 export async function resealWebhooks(sql: Sql, master: MasterKey, previous: MasterKey): Promise<number> {
   let count = 0
   for (;;) {

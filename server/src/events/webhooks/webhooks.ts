@@ -152,7 +152,7 @@ export class Webhooks {
   }
 }
 
-/** The same for another account's webhook, a deleted one and an unknown id. */
+/** Gives the same answer for another account's webhook, a deleted one and an unknown id. */
 function found<T>(webhook: T | false | undefined): T {
   if (webhook === false || webhook === undefined) throw new Problem('not_found', 'There is no such webhook.')
   return webhook

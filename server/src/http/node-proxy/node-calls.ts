@@ -5,8 +5,9 @@ export const MAX_NODE_CALLS = 600
 const WINDOW_MS = 60_000
 
 /**
- * How many calls a node accepted in the last minute. A call counts once the node has accepted it: those it answers with 401 come
- * from strangers and must not use up the owner's limit. Without `countHit`, each process counts only its own calls.
+ * How many calls a node has accepted in the current window of a minute. A call counts once the node has accepted it: those it
+ * answers with 401 come from strangers and must not use up the owner's limit. Without `countHit`, each process counts only its
+ * own calls.
  */
 export class NodeCalls {
   readonly max: number

@@ -1,7 +1,7 @@
 import { isReadable } from '../../../../contract/src/readable-text.ts'
 import type { FileDigest } from '../../platform/file-digest.ts'
 
-/** A file beside a wallet that a release has written. The directory of a node that adopts the wallet keeps it. No secrets. */
+/** A file that a release writes beside the wallet. If a node adopts the wallet, the file stays in its directory. Contains no secrets. */
 export const MANIFEST = 'boltyard.json'
 
 export type Manifest = {
@@ -15,7 +15,7 @@ export type Manifest = {
   /** The version that ran last; no older one may run on this data. Undefined in a node's own directory: an update changes it. */
   version: string | undefined
   releasedAt: number
-  /** The channel database as it was released, to recognise an incomplete copy. Undefined in a node's own directory. */
+  /** The channel database as it was released, to recognize an incomplete copy. Undefined in a node's own directory. */
   files: FileDigest[] | undefined
 }
 

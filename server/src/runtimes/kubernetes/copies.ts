@@ -87,7 +87,7 @@ export class Copies {
   }
 }
 
-/** Made before the node last ran, by an earlier release or by somebody else. To roll back to it could lose funds. */
+/** Made before the node last ran, by an earlier release or by somebody else. Rolling back to it could lose funds. */
 function isOlderThanData({ metadata }: Snapshot, { history: { lastStartedAtMs, startedAtMs } }: NodeSpec): boolean {
   return Date.parse(metadata.creationTimestamp ?? '') < (lastStartedAtMs ?? startedAtMs ?? 0) - CLOCK_DIFFERENCE_MS
 }

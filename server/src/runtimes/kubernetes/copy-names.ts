@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** The names of what a copy of a node's data, and its restore, create. Pure. */
+/** The names of the objects that are created when a node's data is copied or restored. Pure. */
 
 /** The longest name of an object. */
 const MAX_NAME = 253

@@ -3,7 +3,7 @@ import type { NodeObjects } from './node-objects.ts'
 import { PATHS, secretName, secretOf } from './objects.ts'
 import type { Secret } from './types.ts'
 
-/** The name of the Secret with exactly these files. A Secret is immutable, so a changed configuration gets a new one. */
+/** The name of the Secret with exactly these files. The Secret is immutable, so a changed configuration gets a new one. */
 export async function ensureSecret(
   { client, place }: NodeObjects,
   nodeId: string,

@@ -23,7 +23,7 @@ export const DIGEST = 'boltyard.dev/digest'
 export const STARTED = 'boltyard.dev/started'
 /** On a claim and on a StatefulSet: the release with which the wallet has left. No daemon may ever run on it again. */
 export const RELEASED = 'boltyard.dev/released'
-/** More often than any node is rolled back. Annotations that were changed by hand can form a circle. */
+/** More than the number of times any node is rolled back. Annotations that were changed by hand can form a cycle. */
 export const MAX_REPLACED = 100
 
 export const DATA = '/phoenix/.phoenix'

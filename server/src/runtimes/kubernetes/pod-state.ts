@@ -2,7 +2,7 @@ import { lastWordsIn } from '../last-words.ts'
 import { EVIDENCE } from './objects.ts'
 import type { ContainerState, Event, Pod, SeenStatefulSet } from './types.ts'
 
-/** What the status of a pod and of its StatefulSet, and their events say. Pure. */
+/** What the status of a pod, the status of its StatefulSet and their events say. Pure. */
 
 const containerIn = (pod: Pod) => pod.status?.containerStatuses?.[0]
 
@@ -60,8 +60,8 @@ function exitReason({ exitCode, signal, reason, message }: NonNullable<Container
 const ON_THE_WAY = new Set(['ContainerCreating', 'PodInitializing'])
 
 /**
- * The StatefulSet is at 0 replicas, and its controller knows. Until then, the controller may replace a pod that is gone. One that was
- * created at 0 replicas, in generation 1, never had a pod.
+ * The StatefulSet is at 0 replicas, and its controller knows. Until then, the controller may replace a pod that is gone. A StatefulSet
+ * that was created at 0 replicas and is still in generation 1 never had a pod.
  */
 export const isScaledDown = ({ metadata, spec, status }: SeenStatefulSet): boolean =>
   spec.replicas === 0 && (status?.observedGeneration ?? 1) >= (metadata.generation ?? 1)

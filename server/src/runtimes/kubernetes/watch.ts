@@ -7,7 +7,7 @@ export type ListWatchOptions<T extends Resource> = {
   client: KubernetesClient
   path: string
   labelSelector: string
-  /** Copies the parts of an item that are needed. Applied to each page of a list, so that all whole items are never in memory at once. */
+  /** Copies the parts of an item that are needed. Applied to each page of a list, so that the whole items are never all in memory. */
   pick?: (item: Stored<T>) => Stored<T>
   /** Receives all existing items, at the start and after every interruption. */
   replace: (items: Stored<T>[]) => void

@@ -12,7 +12,7 @@ import { DATABASE, INSTANCE } from './volume-server.ts'
 /** The limit for one file of any size. */
 const TRANSFER_TIMEOUT_MS = 600_000
 
-/** The files of a volume, over the network. Each call names the server process that answered first; any other refuses it. */
+/** The files of a volume, over the network. Each call names the server process that answered first; any other process refuses the call. */
 export class Volume {
   readonly #url: string
   readonly #password: string

@@ -17,7 +17,7 @@ export type SoughtWallet = { lightningId: string; seed: string }
 
 /**
  * Adoptions that have begun are recorded only in the cluster: a claim names its wallet from the moment it is created. A node that
- * an earlier version created here is recognised by the seed in its Secret.
+ * an earlier version created here is recognized by the seed in its Secret.
  */
 export async function findWalletClaims(
   objects: NodeObjects,
