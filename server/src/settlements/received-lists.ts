@@ -24,7 +24,9 @@ export type ReceivedListsDeps = {
   log: Logger
 }
 
-type ListedNode = { fromMs: number; nextAtMs: number; keepUntilMs: number }
+/** A list that is being read: its next page, when it was begun and when its newest payment was completed. */
+type OpenList = { place: ReceivedPlace; startedMs: number; newestMs: number }
+type ListedNode = { fromMs: number; nextAtMs: number; keepUntilMs: number; list?: OpenList | undefined }
 
 /**
  * Asks a node with many open invoices for a list of what it has received, instead of asking about each of them every 15 s. A list can only
@@ -84,22 +86,23 @@ export class ReceivedLists {
     const { address } = access ?? {}
     if (!access || !address) return
     const deadline = performance.now() + LIST_TIMEOUT_MS
-    const startedMs = Date.now()
-    let newestMs = 0
-    let place: ReceivedPlace = { fromMs: node.fromMs, offset: 0 }
+    // A list that takes longer than this turn continues in the next one: begun again each time, a long list would never reach its end.
+    node.list ??= { place: { fromMs: node.fromMs, offset: 0 }, startedMs: Date.now(), newestMs: 0 }
+    const { list } = node
     for (;;) {
       const leftMs = deadline - performance.now()
       if (leftMs <= 0) return
-      const page = await listReceived(address, access.password(), place, leftMs)
+      const page = await listReceived(address, access.password(), list.place, leftMs)
       if (page.answer === 'unreachable') return
       if (page.answer === 'refused') return this.#giveUp(nodeId, page.why)
       await this.#record(nodeId, page.payments)
-      newestMs = Math.max(newestMs, ...page.payments.map(({ completedAtMs }) => completedAtMs))
+      list.newestMs = Math.max(list.newestMs, ...page.payments.map(({ completedAtMs }) => completedAtMs))
       if (page.isLastPage) break
-      place = placeAfter(place, page.payments)
+      list.place = placeAfter(list.place, page.payments)
     }
     // A time in the future would hide payments that are received before it.
-    node.fromMs = Math.max(node.fromMs, Math.min(newestMs, startedMs) - OVERLAP_MS)
+    node.fromMs = Math.max(node.fromMs, Math.min(list.newestMs, list.startedMs) - OVERLAP_MS)
+    node.list = undefined
   }
 
   async #record(nodeId: string, payments: ReceivedPayment[]): Promise<void> {

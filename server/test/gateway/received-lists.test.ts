@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server as HttpServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { RECEIVED_PAGE } from '../../src/lightning/phoenixd/received.ts'
 import type { Database } from '../../src/store/db.ts'
 import { redirectNode } from '../support/nodes.ts'
 import { inTurns, type Merchant, NOWHERE, newMerchant, type Payment } from '../support/payments.ts'
@@ -37,6 +39,8 @@ type Watched = {
   singles: number
   /** What is answered instead of the node's list. */
   list?: { status: number; body: string }
+  /** What is answered instead of one page of the list; undefined is the node's own page. */
+  page?: (parameters: URLSearchParams) => Promise<string | undefined>
 }
 
 /** A node behind a server that counts the requests to it. */
@@ -44,10 +48,12 @@ async function watchedNode(): Promise<Watched> {
   const { node } = await merchant.owner.createReady()
   const watched: Watched = { nodeId: node.id, lists: 0, singles: 0 }
   let port = 0
-  const counter = createServer((incoming, response) => {
+  const counter = createServer(async (incoming, response) => {
     const { url: path = '', method, headers } = incoming
     const isList = path.startsWith('/payments/incoming?')
     if (isList) watched.lists++
+    const page = isList ? await watched.page?.(new URL(path, 'http://node').searchParams) : undefined
+    if (page !== undefined) return void response.end(page)
     if (path.startsWith('/payments/incoming/')) watched.singles++
     const onward = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (real) => {
       // Checked here, after the node's response, so that it also applies to a list that was requested before `watched.list` was set.
@@ -133,4 +139,30 @@ test('C40: a settlement that is missing from the lists is found after the invoic
   expect(await isSettled(paid)).toBe(false)
   await sql`UPDATE gateway_payments SET expires_at = now() - interval '1 minute', ask_at = now() WHERE id = ${paid.id}`
   await eventually(() => isSettled(paid), 'the settlement')
+})
+
+test('C40: a list that takes longer than one turn of 10 s continues in the next one, and is read to its end', async () => {
+  const { node, paid, pay } = await listedNode()
+  await pay()
+  // Two slow pages of newer payments. The node's own list follows only after them.
+  const newestMs = Date.now() + 60_000
+  const pageFrom = (fromMs: number): string =>
+    JSON.stringify(
+      Array.from({ length: RECEIVED_PAGE }, (_, at) => ({
+        paymentHash: createHash('sha256')
+          .update(`${fromMs - at}`)
+          .digest('hex'),
+        isPaid: true,
+        receivedSat: 1,
+        completedAt: fromMs - at,
+      })),
+    )
+  node.page = async (parameters) => {
+    const toMs = Number(parameters.get('to') ?? newestMs)
+    if (toMs <= newestMs - 2 * (RECEIVED_PAGE - 1)) return undefined
+    await new Promise((resolve) => setTimeout(resolve, 6_000))
+    return pageFrom(toMs)
+  }
+  await eventually(() => isSettled(paid), 'the settlement')
+  expect(node.singles).toBe(0)
 })

@@ -38,7 +38,6 @@ const PRIVATE_IPV6 = [
   '::1',
   '::7f00:1',
   'fc00::1',
-  'fd00:ec2::254',
   '100::1',
   '2001::1',
   '2001:db8::1',
@@ -47,6 +46,9 @@ const PRIVATE_IPV6 = [
   'fec0::1',
 ]
 const NEVER_IPV6 = [
+  'fd00:ec2::254',
+  'fd20:ce::254',
+  'fd00:c1::a9fe:a9fe',
   'fe80::1',
   'ff02::1',
   '::ffff:127.0.0.1',

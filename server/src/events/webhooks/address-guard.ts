@@ -97,10 +97,20 @@ const NOT_GLOBAL_IPV4 = listOf(
 const ASSIGNED_IPV6 = listOf('2000::/3')
 const NOT_GLOBAL_IPV6 = listOf('2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20')
 
-/** Link-local addresses, where clouds serve credentials to anyone who asks, and multicast. */
+/** Where clouds serve credentials to anyone who asks: link-local addresses, and private ones in IPv6. AWS, Google Cloud, Oracle Cloud. */
+const METADATA_IPV6 = ['fd00:ec2::254/128', 'fd20:ce::254/128', 'fd00:c1::a9fe:a9fe/128']
+/** Link-local addresses and multicast. */
 const NEVER_IPV4 = listOf('169.254.0.0/16', '224.0.0.0/3')
 /** Also those that contain an IPv4 address, which could be one of the above. */
-const NEVER_IPV6 = listOf('fe80::/10', 'ff00::/8', '64:ff9b::/96', '64:ff9b:1::/48', '2002::/16', '::ffff:0:0/96')
+const NEVER_IPV6 = listOf(
+  ...METADATA_IPV6,
+  'fe80::/10',
+  'ff00::/8',
+  '64:ff9b::/96',
+  '64:ff9b:1::/48',
+  '2002::/16',
+  '::ffff:0:0/96',
+)
 
 /** One list per family: Node.js also compares IPv4 addresses with IPv4-mapped networks. */
 const isNeverAllowed = (address: string): boolean => matches(isIP(address) === 4 ? NEVER_IPV4 : NEVER_IPV6, address)

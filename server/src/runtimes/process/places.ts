@@ -47,15 +47,19 @@ export class Places {
 
   /** The port that the daemon already has, unless another program listens there now. */
   async freePort(name: string, range: PortRange): Promise<number> {
-    let port = this.known(name)?.port ?? this.#choosePort(name, range)
-    while (!(await isFreePort(port))) port = this.#choosePort(name, range)
+    const taken = new Set<number>()
+    let port = this.known(name)?.port ?? this.#choosePort(name, range, taken)
+    while (!(await isFreePort(port))) {
+      taken.add(port)
+      port = this.#choosePort(name, range, taken)
+    }
     return port
   }
 
   /** Random, because another service on this machine may choose from the same range. */
-  #choosePort(name: string, { from, to }: PortRange): number {
-    const port = this.#pick(from, to, new Set([...this.#places.values()].map((place) => place.port)))
-    if (port === undefined) throw new Error('no port is free')
+  #choosePort(name: string, { from, to }: PortRange, taken: ReadonlySet<number>): number {
+    const port = this.#pick(from, to, new Set([...taken, ...[...this.#places.values()].map((place) => place.port)]))
+    if (port === undefined) throw new Error(`no port from ${from} to ${to} is free`)
     this.#write(name, { uid: null, ...this.#places.get(name), port })
     return port
   }
