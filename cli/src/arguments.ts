@@ -9,8 +9,8 @@ export type Asked<C extends Command = Command> =
   | ({ what: 'command' } & Invocation<C>)
 
 /**
- * An API key (`byk_`), a webhook's secret (`whsec_`), a node's password (64 hex digits), or a customer's credential (a scheme and one token,
- * whereas a challenge has parameters).
+ * An API key (`byk_`), a webhook's secret (`whsec_`), a node's password (64 hex digits), or a customer's credential (a scheme and one
+ * token, whereas a challenge has parameters).
  */
 const SECRETS = [
   /byk_[0-9A-Za-z]{20,}/,

@@ -17,11 +17,11 @@ const VALUE = /^[\t\x20-\x7e]*$/
 const NEVER_BOUND = ['payment-signature']
 const NEVER_BOUND_METADATA = ['x402/payment', 'progressToken']
 
-/** May be asynchronous: Web Crypto, the only hash function of some runtimes, is. */
+/** May be asynchronous, because some runtimes have no hash function but that of Web Crypto. */
 export type Hashing = { sha256: (data: Uint8Array) => Uint8Array | Promise<Uint8Array> }
 
 export type HttpCall = {
-  /** With the same upper and lower case letters as it was sent. */
+  /** Exactly as it was sent: upper and lower case matter. */
   method: string
   /** The public URL with its query, not normalized. */
   url: string
@@ -56,7 +56,7 @@ export async function bindHttpAsync(
   return step.value
 }
 
-/** Yields what has to be hashed and is given the hash, so that the same steps serve both kinds of hash functions. */
+/** Yields what has to be hashed and is given the hash, so that the same steps serve synchronous and asynchronous hashing. */
 function* httpBinding(call: HttpCall, headers: readonly string[]): Generator<Uint8Array, X402Binding | undefined, Uint8Array> {
   const requestBindingParams = { headers: [...headers] }
   if (!areParams('http:1', requestBindingParams) || !METHOD.test(call.method) || !isHttpUrl(call.url)) return undefined

@@ -5,8 +5,8 @@ import { reasonOf, StartFault } from './start-fault.ts'
 export type ConfFile = Map<string, string[]>
 
 /**
- * phoenixd's parser, including its quirks: the key is the text before the first "=", the value the text after the LAST one. Nothing is trimmed,
- * and there are no comments. A value that contains "=" is truncated, as in phoenixd.
+ * phoenixd's parser, including its quirks: the key is the text before the first "=", the value the text after the LAST one. Nothing is
+ * trimmed, and there are no comments. A value that contains "=" is truncated, as in phoenixd.
  */
 export function parseConf(text: string): ConfFile {
   const conf: ConfFile = new Map()

@@ -26,8 +26,9 @@ const RETRY_MS = 1_000
 /**
  * An append-only file of checksummed lines. Each line is an array of records that are applied atomically.
  *
- * After kill -9 or a power cut, the last line may lack its newline. It was never acknowledged, so it is dropped. A complete line with a wrong
- * checksum was acknowledged and cannot be the result of a crash. The daemon then refuses to start, because continuing would lose a payment.
+ * After kill -9 or a power cut, the last line may lack its newline. It was never acknowledged, so it is dropped. A complete line with a
+ * wrong checksum was acknowledged and cannot be the result of a crash. The daemon then refuses to start, because continuing would lose a
+ * payment.
  */
 export class Journal<R> {
   readonly #path: string

@@ -26,8 +26,8 @@ export class Nodes {
   }
 
   /**
-   * Creates a node. Store the returned credentials before you do anything else: they are returned only once. If the response is lost, repeat
-   * the call with `error.details.idempotencyKey`.
+   * Creates a node. Store the returned credentials before you do anything else: they are returned only once. If the response is lost,
+   * repeat the call with `error.details.idempotencyKey`.
    */
   create(
     params: CreateNodeParams = {},

@@ -6,8 +6,8 @@ import { readDocument, SecretFile, statePath } from '../files.ts'
 import { sanitize } from '../terminal.ts'
 
 /**
- * The secret that `listen` signs with. It is kept, so that a receiver does not have to be configured again for each run, and it is not the
- * secret of any webhook, which only the service knows.
+ * The secret that `listen` signs with. It is kept, so that a receiver does not have to be configured again for each run. It is not the
+ * secret of a webhook, because the service returns that only once.
  */
 export function listenSecret(): string {
   const path = join(statePath(), 'listen.json')

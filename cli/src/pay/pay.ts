@@ -189,8 +189,8 @@ async function settle(
 }
 
 /**
- * After these failures, it is certain that this run paid nothing. After all others, it may have paid, or another run that has taken the file
- * may have.
+ * After these failures, it is certain that this run paid nothing. After all others, it may have paid, or another run that has taken the
+ * file may have.
  */
 const NOTHING_PAID = new Set(['node_unreachable', 'node_password', 'payment_refused', 'payment_failed', 'too_expensive'])
 

@@ -91,7 +91,10 @@ function noAnswer(method: string, message: string, requestId: string): ApiError 
   return new ApiError({ status: 0, code: isUncertain ? 'uncertain' : 'no_answer', message, requestId, isUncertain })
 }
 
-/** Only this 5xx always comes from the service, which says if it does not know the outcome. Any other may be of a proxy that stopped waiting. */
+/**
+ * Only this 5xx always comes from the service, which says if it does not know the outcome. Any other may come from a proxy that stopped
+ * waiting.
+ */
 const isCertain = (code: string | undefined, { reason }: { reason?: unknown }): boolean =>
   code === 'payment_service_unavailable' && reason !== 'outcome_unknown'
 

@@ -14,6 +14,6 @@ export const paymentFinderQuery = (text: string | undefined) =>
     queryFn: ({ signal }) =>
       api.get<PaymentPage>(`/payments?${new URLSearchParams({ search: text ?? '', limit: String(MOST) })}`, { signal }),
     enabled: text !== undefined,
-    // The person sees the error, and sends a new request by typing on.
+    // The person sees the error, and sends a new request by typing more.
     retry: false,
   })

@@ -63,9 +63,11 @@ export type LinkInfo = {
  *   /change-password {currentPassword, newPassword} (ends all other sessions), /passkey/verify-authentication {response} → SignedIn
  * - POST /sign-out, /revoke-sessions (including the current one), /revoke-other-sessions, /update-user {name}
  * - GET /list-sessions → {sessions}
- * - POST /passkey/generate-register-options {name?, password?, code?}, GET /passkey/generate-authenticate-options → the options for WebAuthn
+ * - POST /passkey/generate-register-options {name?, password?, code?}, GET /passkey/generate-authenticate-options → the options for
+ *   WebAuthn
  * - POST /passkey/verify-registration {response, name?}, /passkey/update-passkey {id, name} → Passkey
- * - POST /passkey/delete-passkey {id, password?, code?}; GET /passkey/list-user-passkeys → {passkeys}. There are no passkeys at an IP address.
+ * - POST /passkey/delete-passkey {id, password?, code?}; GET /passkey/list-user-passkeys → {passkeys}. There are no passkeys at an IP
+ *   address.
  */
 export type SignedIn = { user: { id: string; email: string; name: string } }
 export type Session = {

@@ -169,6 +169,6 @@ function nextOf(error: unknown): { next?: string } {
   return error.status === 429 ? { next: `${error.message} You can still sign in with a passkey or a sign-in link.` } : {}
 }
 
-/** The message of a refusal says it. */
+/** The message of a refusal already says what to do. */
 const nextOfPasskey = (error: unknown): { next?: string } =>
   error instanceof ApiError && error.status === 401 && !isWrongOrigin(error) ? { next: '' } : {}

@@ -2,7 +2,7 @@ import { type DatePeriod, dateField } from './days.ts'
 
 /** What is wrong with the values of filters, for a message at the field; undefined if nothing is. */
 
-/** Digits in groups, however they are separated. A number such as 0.001 is no group. */
+/** Digits in groups, however they are separated. Does not match 0.001, which is not a whole number. */
 const GROUPED = /^[1-9]\d{0,2}(?:[\s.,'’_]\d{2,3})*[\s.,'’_]\d{3}$/
 const MOST_DIGITS = 13
 

@@ -46,7 +46,7 @@ const UNITS: [name: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   ['minute', 60],
 ]
 
-/** Never "tomorrow": that is a day of the calendar, and the number of hours does not say which. */
+/** Never "tomorrow": a number of hours does not say on which calendar day a time is. */
 const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'always' })
 
 /** Something that was created a moment ago and lasts a day ends "in 24 hours", not "in 23 hours". */

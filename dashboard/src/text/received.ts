@@ -34,8 +34,8 @@ function pointsAt(starts: number[], { quarterHours }: Pick<Received, 'quarterHou
 
 /**
  * The sum of the previous period, up to the same time of day: compared with a whole day, a day that has just begun would always
- * look like a loss. It usually ends within a quarter hour, of which `satSoFar` is the part to count. Undefined if the previous period
- * began before `since`, because it is then incomplete.
+ * look like a loss. The end is usually in the middle of a quarter hour, of which only `satSoFar` counts. Undefined if the previous
+ * period began before `since`, because it is then incomplete.
  */
 export function totalBefore({ now, quarterHours }: Received, span: Span, since: number): number | undefined {
   const from = earlier(startsOf(now, span)[0] ?? now, span)

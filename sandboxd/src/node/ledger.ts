@@ -28,8 +28,8 @@ export type ReceivedRecord = {
   atMs: number
 }
 /**
- * This payment or grant was refused, but an earlier copy of the same delivery may still arrive. It must be refused, too. `paymentId` is also
- * used for a grant's id, so that older versions can read the journal.
+ * This payment or grant was refused, but an earlier copy of the same delivery may still arrive. It must be refused, too. `paymentId` is
+ * also used for a grant's id, so that older versions can read the journal.
  */
 export type RefusedRecord = { t: 'refused'; paymentId: string }
 export type FundedRecord = { t: 'funded'; fundId: string; amountMsat: number; capacitySat: number }

@@ -301,8 +301,8 @@ export class LightningNode {
   }
 
   /**
-   * Adds money from the faucet. The same fundId counts only once. Returns false if the balance would be too large. If `again` is true, that is
-   * for good: an earlier copy of the same grant may still arrive, and must be refused too.
+   * Adds money from the faucet. The same fundId counts only once. Returns false if the balance would be too large. If `again` is true,
+   * this refusal is final: an earlier copy of the same grant may still arrive, and must be refused too.
    */
   fund(fundId: string, amountMsat: number, again: boolean): Promise<boolean> {
     return this.#mutex.take(`fund ${fundId}`, async () => {

@@ -182,7 +182,8 @@ export class RepeatableRequest {
 
   /**
    * Sends the request with its credential. Retries 429, and 503 if the server says when. Also retries after a lost response or another 503,
-   * if the request is safe to repeat: a proxy may have sent that 503 although the server got the request. `onRetry` is called before each pause.
+   * if the request is safe to repeat: a proxy may have sent that 503 although the server got the request. `onRetry` is called before each
+   * pause.
    */
   async present(
     proof: Credential,

@@ -64,8 +64,8 @@ export function ownOperations(paths: Json): { method: string; path: string; oper
 const hasServers = ({ servers }: Json): boolean => Array.isArray(servers) && servers.length > 0
 
 /**
- * What the seller's own document offers by other payment methods. Throws if its price for Lightning differs from the paywall's: clients would
- * see one price and be asked for another.
+ * What the seller's own document offers by other payment methods. Throws if its price for Lightning differs from the paywall's: clients
+ * would see one price and be asked for another.
  */
 export function checkedOffers(name: string, info: unknown, offer: Offer | undefined, paid: PricedRoute | undefined): Json[] {
   if (info === undefined) return []

@@ -2,7 +2,7 @@ import type { PaywallOptions } from './options.ts'
 
 type Options = PaywallOptions<never>
 
-/** The options of each paywall, by its `ready`, so that discovery needs no second list of prices. */
+/** The options of each paywall, so that discovery needs no second list of prices. The key is its function `ready`. */
 const options = new WeakMap<object, Options>()
 /** The `Link` header for the 402s of the paywalls with these options. */
 const links = new WeakMap<object, string>()

@@ -104,8 +104,8 @@ const MARK =
   '<svg width="18" height="18" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" fill="#5b2be0"/><path d="M21.5 0 5.5 18.5H14L10.5 32l16-18.5H18z" fill="#ffd23f"/></svg>'
 
 /**
- * Presents the credential as a client would, and shows the response. A reload brings a new invoice, and a phone may reload the page while its
- * wallet is open, so the last offers are kept, and the preimage decides which of them was paid.
+ * Presents the credential as a client would, and shows the response. A reload brings a new invoice, and a phone may reload the page while
+ * its wallet is open, so the last offers are kept, and the preimage decides which of them was paid.
  */
 const SCRIPT = `
 const key = 'paywall ' + location.pathname + location.search

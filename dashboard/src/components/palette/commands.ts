@@ -116,7 +116,7 @@ const ofNode = (node: DashboardNode): Command => ({
   act: { kind: 'go', path: `/nodes/${node.id}` },
 })
 
-/** Only for who types the beginning of such a verb: otherwise, each search for a node would list its operations, too. */
+/** Only if the query contains the beginning of such a verb: otherwise, each search for a node would list its operations, too. */
 function operationsFor(text: string, nodes: DashboardNode[]): Command[] {
   const typed = text.toLowerCase().split(/\s+/)
   const isTyped = (verb: NodeVerb) => typed.some((word) => word.length > 1 && verb.startsWith(word))
@@ -124,7 +124,7 @@ function operationsFor(text: string, nodes: DashboardNode[]): Command[] {
     (operation === null ? verbsOf({ status }) : []).filter(isTyped).map((verb) => ({
       id: `${verb} ${id}`,
       kind: 'action',
-      // As on the page of the node: the others ask first.
+      // As on the node's page, every operation except starting asks for confirmation.
       label: `${NODE_VERBS[verb]} ${name}${verb === 'start' ? '' : '…'}`,
       named: name,
       hint: id,
@@ -240,7 +240,7 @@ export function groupsFor(query: string, known: Known): Group[] {
   )
 }
 
-/** The count is of the nodes that the search of the list of nodes finds, too. */
+/** The link to the other nodes counts only those that the search on the Nodes page finds, too. */
 function nodesFor(text: string, nodes: DashboardNode[]): Ranked {
   const listed = new Set(filteredNodes(nodes, undefined, text).map(({ id }) => id))
   const path = `/nodes?q=${encodeURIComponent(JSON.stringify(text))}`

@@ -40,7 +40,7 @@ export function KeyList({ keys, newId, onRotated }: Props) {
     if (isAll) list.current?.children[MOST_SHOWN]?.querySelector<HTMLElement>('button, a')?.focus()
   }, [isAll])
   const found = keys.toReversed().filter((key) => isMeant(key, search))
-  // The command palette leads to one key, which must not be among the others.
+  // The command palette can link to a key, which must then not be hidden.
   const isFolded = !isAll && found.length > MOST_SHOWN && !found.slice(MOST_SHOWN).some(({ id }) => id === hash)
   const shown = isFolded ? found.slice(0, MOST_SHOWN) : found
   return (

@@ -56,7 +56,7 @@ export function RequestsPage() {
           <LoadMore query={requests} />
         </>
       )}
-      {/* Not shown before the list, which would push this text down. */}
+      {/* Not shown until the list is loaded, which would push this text down. */}
       {!requests.isPending && (
         <p className="small dim">
           Requests are kept for 7 days, without bodies, queries and secrets. Requests without a valid key are not listed. If your

@@ -151,7 +151,7 @@ type TypedProps = Omit<ComponentProps<typeof TextInput>, 'value' | 'onChange'> &
   onTyped: (text: string) => void
   /** What is wrong with the text, if anything. Such a text is not reported, so the list stays as it is. */
   errorOf?: (text: string) => string | undefined
-  /** No filter is set. When the last one goes, so does a text that is wrong: the filters never had it. */
+  /** No filter is set. When this becomes true, invalid text is removed as well: it never became a filter. */
   isCleared?: boolean
 }
 

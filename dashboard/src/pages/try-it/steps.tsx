@@ -22,7 +22,7 @@ const VERBS: Record<Exclude<Step, 'issue'>, string> = {
   deliver: 'Deliver',
 }
 
-/** `isAtOnce`: the person did not read each step, so the result belongs above the steps, where they are. */
+/** `isAtOnce`: the person ran the steps to the end with a click at the top, so the result is shown above them. */
 type Kept = { terms: Terms; run: Run | null; isAtOnce: boolean }
 
 const FRESH: Kept = {

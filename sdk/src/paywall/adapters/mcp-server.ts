@@ -8,7 +8,7 @@ type LowLevel = {
 
 /** The JSON-RPC codes of errors that were thrown with another code. */
 const codes = new WeakMap<object, number>()
-/** The arguments of a call before the tool's schema has changed them, by the handler's `extra`. */
+/** The arguments of each call before the tool's schema has changed them. The key is the handler's `extra`. */
 const sent = new WeakMap<object, unknown>()
 
 /** Only with `acceptPayments` does the error get its code: McpServer turns every other error of a tool into text for the model. */

@@ -107,8 +107,8 @@ function watchTakeovers(server: NodeServer): void {
 const OVER = new DOMException('The response is over.', 'AbortError')
 
 /**
- * Runs the work and returns its result. If the connection is closed first, aborts the work and returns undefined. The signal is also aborted
- * when the response is over.
+ * Runs the work and returns its result. If the connection is closed first, aborts the work and returns undefined. The signal is also
+ * aborted when the response is over.
  */
 export async function whileConnected<T>(
   response: NodeResponse,

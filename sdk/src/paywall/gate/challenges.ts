@@ -94,7 +94,7 @@ export class Challenges<R> {
     const known = this.#bound.get(visit)
     if (known) return known.bound
     const memory = new BodyMemory(maxBodyBytes, isProven)
-    // Also after a delivery has begun: once the customer has disconnected, the handler may never end the response.
+    // Needed even after a delivery has begun: once the customer has disconnected, the handler may never end the response.
     visit.signal?.addEventListener('abort', () => memory.release(), { once: true })
     const url = typeof publicUrl === 'function' ? { whole: publicUrl(visit.request) } : publicUrl && { base: publicUrl }
     const limits = { maxBodyBytes, bodyTimeoutMs: this.#patienceMs, signal: visit.signal, memory }

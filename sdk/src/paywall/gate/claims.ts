@@ -37,8 +37,8 @@ export class Claims {
   }
 
   /**
-   * Before the hold ends, confirms a delivery whose claim must not lapse. If it fails later, the payment is still released. Returns a function
-   * that stops the timers.
+   * Before the hold ends, confirms a delivery whose claim must not lapse. If it fails later, the payment is still released. Returns a
+   * function that stops the timers.
    */
   keep(delivery: ClaimedDelivery, mustBeKept: () => boolean, waitUntil?: WaitUntil): () => void {
     const look = (): void => {

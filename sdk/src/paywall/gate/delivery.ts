@@ -28,7 +28,10 @@ export type Outcome = { delivered: true } | { delivered: false; reason: string }
 /** Records whether a response reached its customer. The first call decides; later ones are ignored. */
 export class Delivery {
   readonly releaseOnDisconnect: boolean
-  /** Whether the customer already has part of the response. Adapters set this and `isKeptWaiting`, so that slow customers are not served twice. */
+  /**
+   * Whether the customer already has part of the response. Adapters set this and `isKeptWaiting`, so that slow customers are not
+   * served twice.
+   */
   hasBegun: () => boolean = no
   /** Whether the delivery may be waiting for the customer, not for the handler. */
   isKeptWaiting: () => boolean = no

@@ -31,7 +31,7 @@ const isReadable = ({ headers }: IncomingMessage): boolean =>
   (headers['transfer-encoding'] ?? 'chunked').toLowerCase() === 'chunked'
 
 /**
- * If a client stops reading for this long, it may be why the upstream gave up, so the payment is used up. Otherwise one payment
+ * If a client stops reading for this long, that may be why the upstream gave up, so the payment is used up. Otherwise one payment
  * could buy many almost complete responses. The time is shorter than most write timeouts, and longer than the pauses of a slow
  * client that reads all the time: the system reports that there is room for more only when a third of its buffer is empty.
  */
