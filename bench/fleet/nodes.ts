@@ -10,6 +10,8 @@ import { PORT } from '../../server/src/runtimes/kubernetes/objects.ts'
 import type { Database } from '../../server/src/store/db.ts'
 
 export const VERSION = '0.8.0'
+/** What every node has, according to the process that answers for it. */
+const BALANCE_SAT = 1_000
 const PER_ACCOUNT = 1_000
 const INSERTED_AT_ONCE = 1_000
 /** Depends on the process id, so that two runs at the same time rarely use the same addresses. */
@@ -51,7 +53,7 @@ export const specOf = ({ id }: FleetNode): NodeSpec => ({
 /** The process that answers for all nodes. */
 export async function startResponder(): Promise<{ stop: () => void }> {
   const path = fileURLToPath(new URL('responder.ts', import.meta.url))
-  const child = fork(path, [ADDRESSES.join(','), String(PORT), lightningId, VERSION])
+  const child = fork(path, [ADDRESSES.join(','), String(PORT), lightningId, VERSION, String(BALANCE_SAT)])
   await once(child, 'message')
   return { stop: () => void child.kill() }
 }
@@ -93,10 +95,14 @@ async function insertSome(
   await sql.begin(async (transaction) => {
     await transaction`
       INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, status, desired_state, desired_version,
-                         desired_run, history, phase, version, has_funds, lease_epoch, next_at)
+                         desired_run, history, phase, version, has_funds, balance_sat, lease_epoch, next_at)
       SELECT id, ${accountId}, ${installation}, ${lightningId}, 'Fleet', 'off', 'limited', 'ready', 'running', ${VERSION}, 1,
-             ${transaction.json(history())}, 'running', ${VERSION}, true, 1, now() + interval '1 hour'
+             ${transaction.json(history())}, 'running', ${VERSION}, true, ${BALANCE_SAT}, 1, now() + interval '1 hour'
       FROM unnest(${ids}::text[]) AS new (id)`
+    // As in a fleet that has run for a while: each node has listed what it received, at some time of the last hour.
+    await transaction`
+      INSERT INTO node_receipt_lists (node_id, listed_until, listed_at, begun_at, next_at, balance_sat)
+      SELECT id, now(), now(), now(), now() + random() * interval '1 hour', ${BALANCE_SAT} FROM unnest(${ids}::text[]) AS new (id)`
     await transaction`
       INSERT INTO node_secrets (node_id, key_id, dashboard_access, webhook_secret, material)
       SELECT id, ${master.id}, decode(dashboard, 'hex'), decode(webhook, 'hex'), decode(material, 'hex')

@@ -5,18 +5,26 @@ import { createServer } from 'node:http'
  * identity and password. The addresses and the response are given as arguments.
  */
 
-const [list = '', port = '', lightningId = '', version = ''] = process.argv.slice(2)
+const [list = '', port = '', lightningId = '', version = '', balanceSat = ''] = process.argv.slice(2)
 const body = JSON.stringify({
   nodeId: lightningId,
-  channels: [{ state: 'Normal', channelId: '0'.repeat(64), balanceSat: 1_000, inboundLiquiditySat: 1_000, capacitySat: 2_000 }],
+  channels: [
+    {
+      state: 'Normal',
+      channelId: '0'.repeat(64),
+      balanceSat: Number(balanceSat),
+      inboundLiquiditySat: 1_000,
+      capacitySat: 2_000,
+    },
+  ],
   chain: 'regtest',
   blockHeight: 1_000,
   version,
 })
 const listen = (address: string): Promise<unknown> => {
   const http = createServer((request, response) => {
-    const isInfo = request.url === '/getinfo'
-    response.writeHead(isInfo ? 200 : 404, { 'content-type': 'application/json' }).end(isInfo ? body : '{}')
+    const answer = request.url === '/getinfo' ? body : request.url?.startsWith('/payments/incoming?') ? '[]' : undefined
+    response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(answer ?? '{}')
   })
   return new Promise<void>((resolve) => http.listen(Number(port), address, resolve))
 }

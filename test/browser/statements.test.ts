@@ -65,7 +65,7 @@ inBrowser('what the dashboard says', () => {
     await person.open()
     await untilText(
       page.getByRole('region', { name: 'Received', exact: true }),
-      /Gateway payments count at once, other payments of a node within about five minutes/,
+      /Gateway payments count at once, other payments of a node usually within ten minutes/,
     )
     // Not “0 of 0”, which would say nothing.
     expect(await textOf(page.getByTestId('overview-nodes'))).toBe('None yet')

@@ -123,7 +123,7 @@ function InMonth({ received, month, nodeId, comparedSince }: Of & { month: Month
 }
 
 function whatCounts({ unlistedNodes }: ReceivedData, nodeId: string | undefined): string {
-  const all = 'Gateway payments count at once, other payments of a node within about five minutes.'
+  const all = 'Gateway payments count at once, other payments of a node usually within ten minutes.'
   if (unlistedNodes === 0) return all
   const who = nodeId ? 'This node has' : unlistedNodes === 1 ? 'One node has' : `${unlistedNodes} nodes have`
   return `${all} ${who} not answered lately: payments received outside the gateway may be missing.`

@@ -7,6 +7,8 @@ import type { AskableNode } from './askable-node.ts'
 
 const SWEEP_EVERY_MS = 5_000
 const NODES_AT_ONCE = 4
+/** Finding due lists costs a look at every node, so many are taken at once. Those that a process does not get to are due again soon. */
+const TAKEN_AT_ONCE = 40
 const LIST_TIMEOUT_MS = 60_000
 const ASK_TIMEOUT_MS = 10_000
 /** A payment may appear in the list a moment after the time at which it was completed. */
@@ -21,13 +23,14 @@ export type ReceiptsDeps = {
 
 /**
  * Records what nodes receive outside the gateway: through invoices that their owners created, an offer or an address. Nodes
- * send us events only about gateway payments and top-ups, so every few minutes, each node lists what it has received since its
- * last list. Gateway payments and top-ups are in the list too, but are not recorded here again.
+ * send us events only about gateway payments and top-ups, so each node whose balance has changed lists what it has received since
+ * its last list, at most every few minutes. Gateway payments and top-ups are in the list too, but are not recorded here again.
  */
 export class Receipts {
   readonly #deps: ReceiptsDeps
   readonly #listTimeoutMs: number
   readonly #busy = new Set<Promise<void>>()
+  #taken: DueList[] = []
   #nextAtMs = 0
   #stopped = false
 
@@ -37,15 +40,24 @@ export class Receipts {
   }
 
   async sweep(host: string): Promise<void> {
-    const free = NODES_AT_ONCE - this.#busy.size
-    if (performance.now() < this.#nextAtMs || free <= 0) return
-    const due = await takeDueLists(this.#deps.sql, host, free)
-    // If more nodes may be due, the next sweep takes them without a pause.
-    this.#nextAtMs = due.length < free ? performance.now() + SWEEP_EVERY_MS : 0
-    for (const list of due) {
+    if (this.#taken.length === 0 && performance.now() >= this.#nextAtMs) {
+      this.#taken = await takeDueLists(this.#deps.sql, host, TAKEN_AT_ONCE)
+      // If more nodes may be due, they are taken without a pause.
+      this.#nextAtMs = this.#taken.length < TAKEN_AT_ONCE ? performance.now() + SWEEP_EVERY_MS : 0
+    }
+    this.#beginLists()
+  }
+
+  #beginLists(): void {
+    while (!this.#stopped && this.#busy.size < NODES_AT_ONCE) {
+      const list = this.#taken.shift()
+      if (!list) return
       const work: Promise<void> = this.#list(list)
         .catch((error: unknown) => this.#deps.log.warn({ err: error, nodeId: list.nodeId }, 'cannot list receipts; will retry'))
-        .finally(() => this.#busy.delete(work))
+        .finally(() => {
+          this.#busy.delete(work)
+          this.#beginLists()
+        })
       this.#busy.add(work)
     }
   }

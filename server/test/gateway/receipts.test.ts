@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLogger } from '../../src/platform/log.ts'
 import { Receipts } from '../../src/settlements/receipts.ts'
 import type { Database } from '../../src/store/db.ts'
+import { finishList, takeDueLists, unlistedNodes } from '../../src/store/nodes/receipts.ts'
 import { freshDatabase, NOON, newAccount, newNode } from '../support/credit.ts'
 import { eventually } from '../support/server.ts'
 
@@ -71,4 +72,49 @@ test('dashboard: a list of receipts that takes too long continues where it stopp
   }, 'the whole list')
   expect(await recorded()).toBe(PAYMENTS + 1)
   for (const receipts of processes) await receipts.close()
+})
+
+test('dashboard: a node lists what it received when its balance has changed, at most every five minutes, and otherwise once an hour', async () => {
+  const accountId = await newAccount(sql)
+  const nodeId = await newNode(sql, accountId)
+  await sql`INSERT INTO node_receipt_lists (node_id, next_at) SELECT id, now() + interval '1 day' FROM nodes WHERE id <> ${nodeId}
+            ON CONFLICT (node_id) DO UPDATE SET next_at = excluded.next_at, begun_at = now()`
+  const taken = async (): Promise<number> => (await takeDueLists(sql, 'nowhere', 10)).length
+  const finish = (): Promise<void> => finishList(sql, nodeId, NOON * 1000, true)
+  const setBalance = (sat: number) => sql`UPDATE nodes SET balance_sat = ${sat} WHERE id = ${nodeId}`
+  const pass = (minutes: number) => sql`
+    UPDATE node_receipt_lists SET begun_at = begun_at - ${minutes} * interval '1 minute', next_at = next_at - ${minutes} * interval '1 minute',
+      listed_at = listed_at - ${minutes} * interval '1 minute' WHERE node_id = ${nodeId}`
+  const unlisted = async (): Promise<number> =>
+    (await sql<{ nodes: number }[]>`SELECT ${unlistedNodes(sql, accountId, undefined)} AS nodes`)[0]?.nodes ?? -1
+
+  // The first list, by one of two processes.
+  expect((await Promise.all([taken(), taken()])).sort()).toEqual([0, 1])
+  expect(await unlisted()).toBe(1)
+  await finish()
+  await pass(10)
+  expect([await taken(), await unlisted()]).toEqual([0, 0])
+
+  await setBalance(21)
+  expect(await taken()).toBe(1)
+  // Received after the node was asked: too late for this list.
+  await setBalance(42)
+  await finish()
+  expect(await taken()).toBe(0)
+  await pass(5)
+  expect(await taken()).toBe(1)
+  await finish()
+
+  await pass(59)
+  expect(await taken()).toBe(0)
+  await pass(1)
+  expect(await taken()).toBe(1)
+  // The node does not answer.
+  expect(await unlisted()).toBe(1)
+  await pass(5)
+  expect(await taken()).toBe(1)
+  await finish()
+  expect(await unlisted()).toBe(0)
+  await pass(76)
+  expect(await unlisted()).toBe(1)
 })
