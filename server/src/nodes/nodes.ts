@@ -11,7 +11,16 @@ import { logActivity } from '../store/activity.ts'
 import { isOutOfGrace } from '../store/credit/credit.ts'
 import type { Database } from '../store/db.ts'
 import { recordFunds } from '../store/nodes/funds.ts'
-import { countVersions, findAnyNode, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
+import {
+  countVersions,
+  findAnyNode,
+  listNodes,
+  listPublicNodes,
+  type NodeRow,
+  type PublicNode,
+  renameNode,
+  type ShownNode,
+} from '../store/nodes/nodes.ts'
 import { undeleteNode } from '../store/nodes/operations.ts'
 import { listPage } from '../store/operator/lists.ts'
 import { type ListedNodeRow, listNodesOfAll, type NodeListParams } from '../store/operator/nodes.ts'
@@ -24,7 +33,8 @@ import { type Call, ownNode } from './own-node.ts'
 import { TryAgain } from './runtime.ts'
 
 /** What an owner can see of a node. The public API returns the first nine fields (C14). */
-export type NodeView = {
+/** The fields of a node in `/v1`. */
+export type PublicNodeView = {
   id: string
   name: string
   status: Status
@@ -34,6 +44,8 @@ export type NodeView = {
   updateCompletedAt: number | null
   createdAt: number
   updatedAt: number
+}
+export type NodeView = PublicNodeView & {
   accessMode: 'limited' | 'full'
   autoLiquidity: string
   /** The operation in progress. */
@@ -91,24 +103,20 @@ export class Nodes {
     this.#operations = new Operations(deps)
   }
 
-  #view(row: ShownNode): NodeView {
+  #publicView(row: PublicNode): PublicNodeView {
     const { config } = this.#deps
     const { id, name, status, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt } = row
-    const { accessMode, autoLiquidity, operation, hasFunds, isSilent } = row
-    const { version, balanceSat, balanceAt, isBalanceOutdated, startedAt } = row
     const endpointUrl = config.nodeDomain
       ? `https://${id.slice('node_'.length)}.${config.nodeDomain}`
       : `${config.publicUrl}/n/${id}`
+    return { id, name, status, endpointUrl, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt }
+  }
+
+  #view(row: ShownNode): NodeView {
+    const { accessMode, autoLiquidity, operation, hasFunds, isSilent } = row
+    const { version, balanceSat, balanceAt, isBalanceOutdated, startedAt } = row
     return {
-      id,
-      name,
-      status,
-      endpointUrl,
-      failureMessage,
-      updateStatus,
-      updateCompletedAt,
-      createdAt,
-      updatedAt,
+      ...this.#publicView(row),
       accessMode,
       autoLiquidity,
       operation,
@@ -119,7 +127,7 @@ export class Nodes {
       balanceSat,
       balanceAt,
       isBalanceOutdated,
-      startedAt: status === 'ready' ? startedAt : null,
+      startedAt: row.status === 'ready' ? startedAt : null,
     }
   }
 
@@ -154,6 +162,11 @@ export class Nodes {
 
   async list(call: Call): Promise<NodeView[]> {
     return (await listNodes(this.#deps.sql, call.accountId)).map((row) => this.#view(row))
+  }
+
+  /** An account may have thousands of nodes, so only what `/v1` shows is read. */
+  async listPublic(call: Call): Promise<PublicNodeView[]> {
+    return (await listPublicNodes(this.#deps.sql, call.accountId)).map((row) => this.#publicView(row))
   }
 
   /** For operators: nodes of all accounts, including deleted ones. */

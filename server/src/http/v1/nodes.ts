@@ -22,7 +22,7 @@ export function nodeRoutes({ keys, limits, nodes }: RouteDeps) {
     const writes = { onRequest: [requireKey(keys, limits, 'nodes:write')] }
     const call = ({ caller }: Pick<FastifyRequest, 'caller'>) => ({ accountId: caller.accountId, actor: caller.id })
 
-    addRoute(app, listNodes, async (request) => ({ nodes: await nodes.list(call(request)) }), reads)
+    addRoute(app, listNodes, async (request) => ({ nodes: await nodes.listPublic(call(request)) }), reads)
     addRoute(
       app,
       createNode,

@@ -62,6 +62,12 @@ export const columns = (sql: Sql) => sql`
   unix_seconds(deleted_at) AS "deletedAt", unix_seconds(purging_at) AS "purgingAt",
   unix_seconds(released_at) AS "releasedAt", unix_ms(clock_timestamp()) AS "nowMs"`
 
+/** The fields of a node in `/v1`. */
+export type PublicNode = Pick<
+  NodeRow,
+  'id' | 'name' | 'status' | 'failureMessage' | 'updateStatus' | 'updateCompletedAt' | 'createdAt' | 'updatedAt'
+>
+
 /** The fields of a node that callers see. */
 export type ShownNode = Pick<
   NodeRow,
@@ -86,12 +92,20 @@ export type ShownNode = Pick<
   | 'desiredVersion'
 >
 
-/** Only the visible fields: with all columns, a list of a thousand nodes takes twice as long. */
+const publicColumns = (sql: Sql) => sql`
+  id, name, status, failure_message AS "failureMessage", update_status AS "updateStatus",
+  unix_seconds(update_completed_at) AS "updateCompletedAt", unix_seconds(created_at) AS "createdAt",
+  unix_seconds(updated_at) AS "updatedAt"`
+
+/** Only these fields: with all that the dashboard shows, a list of a thousand nodes takes twice as long. */
+export async function listPublicNodes(sql: Sql, accountId: string): Promise<PublicNode[]> {
+  return sql<PublicNode[]>`
+    SELECT ${publicColumns(sql)} FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL ORDER BY id`
+}
+
 export async function listNodes(sql: Sql, accountId: string): Promise<ShownNode[]> {
   return sql<ShownNode[]>`
-    SELECT id, name, status, failure_message AS "failureMessage", update_status AS "updateStatus",
-           unix_seconds(update_completed_at) AS "updateCompletedAt", unix_seconds(created_at) AS "createdAt",
-           unix_seconds(updated_at) AS "updatedAt", access_mode AS "accessMode", auto_liquidity AS "autoLiquidity", operation,
+    SELECT ${publicColumns(sql)}, access_mode AS "accessMode", auto_liquidity AS "autoLiquidity", operation,
            has_funds AS "hasFunds", ${seen(sql)}, ${isSilent(sql)} AS "isSilent", version, desired_version AS "desiredVersion"
     FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL ORDER BY id`
 }
