@@ -502,6 +502,29 @@ describe('a full disk', () => {
     expect(await full.pay(invoice.serialized)).toHaveProperty('paymentPreimage')
   })
 
+  test('of the hub while it pays for a customer: the customer waits, and gets the preimage as soon as there is space', async () => {
+    const size = (): number => statSync(join(hub.dataDir, 'hub.db')).size
+    const pay = async (invoice: string): Promise<any> => (await hub.post('/pay', { invoice })).json()
+    const newInvoice = () => payee.invoice({ amountSat: 100 })
+    const before = size()
+    await pay((await newInvoice()).serialized)
+    const needed = size() - before
+    const { serialized, paymentHash } = await newInvoice()
+    const setLimit = (bytes: string): unknown =>
+      execFileSync('prlimit', ['--pid', String(hub.daemon.child.pid), `--fsize=${bytes}:unlimited`])
+    // The record of the attempt fits, that of its end does not.
+    setLimit(String(size() + needed - 1))
+    const paying = pay(serialized)
+    await hub.daemon.printed(/cannot write the journal: file too large; trying again/)
+    expect((await payee.incoming(paymentHash)).isPaid).toBe(true)
+    setLimit('unlimited')
+    const { preimage } = await payee.incoming(paymentHash)
+    expect([await paying, await pay(serialized)]).toEqual([
+      { paymentHash, preimage },
+      { paymentHash, preimage },
+    ])
+  })
+
   test('of the payer while its payment completes: it stays pending, and is paid as soon as there is space', async () => {
     const full = await startLimited(new TestNode({ hub }))
     await hub.fund(full, 1000)

@@ -90,9 +90,11 @@ export class Hub {
   async #completePayment(payment: PayingRecord, askedBefore: boolean): Promise<Settlement> {
     const { t: _, payer: __, ...delivery } = payment
     const settlement = await settle(delivery, askedBefore, (attempt) => this.relay(attempt), this.#stop.signal)
-    if ('preimage' in settlement)
-      await this.#journal.append({ t: 'paid', paymentId: payment.paymentId, preimage: settlement.preimage })
-    else await this.#journal.append({ t: 'unpaid', paymentId: payment.paymentId })
+    const { paymentId } = payment
+    const end: HubRecord =
+      'preimage' in settlement ? { t: 'paid', paymentId, preimage: settlement.preimage } : { t: 'unpaid', paymentId }
+    // If a payment ended without this record, its payer would be told later that it failed.
+    await this.#journal.appendEventually(this.#stop.signal, end)
     return settlement
   }
 
