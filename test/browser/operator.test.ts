@@ -19,6 +19,18 @@ inBrowser('the operator’s pages', () => {
     return page
   }
 
+  test('dashboard: whoever copies the command that prints the token can paste the token at once', async () => {
+    const page = await (await newContext()).newPage()
+    await page.route('**/dashboard/api/me', async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), operatorTokenFile: '/data/operator.token' } })
+    })
+    await page.goto(`${server.url}/dashboard/operator`)
+    await page.getByRole('button', { name: 'Copy: Print the operator token' }).click()
+    await page.getByText('Copied', { exact: true }).waitFor()
+    expect(await page.evaluate('document.activeElement.name')).toBe('operator-token')
+  })
+
   test('C86: where no node is deleted or needs attention, the picture does not suggest creating one', async () => {
     const page = await enterAsOperator()
     const nobody = await newPerson(server)
