@@ -114,10 +114,10 @@ inBrowser('the operator’s pages', () => {
     await rows.getByRole('button', { name: /^Give access to / }).click()
     const giving = dialog(page, /^Give access to /)
     await untilText(giving, 'Using the link turns off their two-factor sign-in, if it is on.')
-    await page.getByRole('button', { name: 'Create sign-in link' }).click()
+    await page.getByRole('button', { name: 'Create and copy link' }).click()
     await untilText(
       giving,
-      /Send this link to person\d+@example\.com\. Whoever has it can sign in as person.*It works once.* until \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC\./,
+      /Copied\. Send this link to person\d+@example\.com\. Whoever has it can sign in as person.*It works once, until \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC\./,
     )
     const link = await textOf(giving.locator('pre'))
     expect(link).toMatch(/\/dashboard\/link#[\w-]{43}$/)
@@ -184,7 +184,7 @@ inBrowser('the operator’s pages', () => {
     const inviting = dialog(page, 'Invite someone')
     const field = inviting.getByLabel('Email address')
     await field.fill(ann.email)
-    await inviting.getByRole('button', { name: 'Create invitation link' }).click()
+    await inviting.getByRole('button', { name: 'Create and copy link' }).click()
     await untilText(
       inviting.getByRole('alert'),
       /^This person already has an account\. Use “Give access…” next to their account in the list\.$/,
@@ -192,7 +192,7 @@ inBrowser('the operator’s pages', () => {
     expect(await field.getAttribute('aria-invalid')).toBe('true')
     await field.fill('someone.new@example.com')
     await inviting.getByRole('alert').waitFor({ state: 'detached' })
-    await inviting.getByRole('button', { name: 'Create invitation link' }).click()
+    await inviting.getByRole('button', { name: 'Create and copy link' }).click()
     await untilText(inviting, 'Send this link to someone.new@example.com.')
   })
 
@@ -201,9 +201,9 @@ inBrowser('the operator’s pages', () => {
     for (const [typed, said] of [
       [
         'Bound@Example.com',
-        /Send this link to bound@example\.com\..* It works once, and only to sign up with this address, until /,
+        /Send this link to bound@example\.com\. Only this address can sign up with it\. .* It works once, until /,
       ],
-      ['', /Send this link to the person you invite\..* It works once, for anyone who has it, until /],
+      ['', /Send this link to the person you invite\. Whoever has it can sign up\. .* It works once, until /],
     ] as const) {
       await page.getByRole('button', { name: 'Invite someone…' }).click()
       const inviting = dialog(page, 'Invite someone')
