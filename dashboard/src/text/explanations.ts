@@ -1,7 +1,10 @@
 import { ApiError, isWrongOrigin } from '../api/client.ts'
 import { duration } from './format.ts'
 
-/** What to do next, for the error codes whose messages do not say so. Each message of `limit_reached` does; `Problem` knows `insufficient_credit`. */
+/**
+ * What to do next, for the error codes whose messages do not say so. Each message of `limit_reached` does. The advice for
+ * `insufficient_credit` contains a link, so it is in `Problem`.
+ */
 const NEXT: Record<string, string> = {
   no_answer: 'Check your connection. The page retries automatically when the service is back.',
   uncertain: 'Check your connection, then check whether it worked before you try again.',
