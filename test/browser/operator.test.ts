@@ -216,6 +216,18 @@ inBrowser('the operator’s pages', () => {
     }
   })
 
+  test('C86: if the browser does not copy a new link, the link is there, and nothing says that it was copied', async () => {
+    const page = await enterAsOperator()
+    await page.evaluate('navigator.clipboard.writeText = () => Promise.reject(); document.execCommand = () => false')
+    await page.getByRole('button', { name: 'Invite someone…' }).click()
+    const inviting = dialog(page, 'Invite someone')
+    await inviting.getByRole('button', { name: 'Create and copy link' }).click()
+    await untilText(
+      inviting,
+      /^Invite someone Send this link to the person you invite\. .*\/dashboard\/link#[\w-]{43} .* Copy link$/,
+    )
+  })
+
   test('C86: if the address got an account since, the invitation says to sign in, not to use another address', async () => {
     const email = 'twice.invited@example.com'
     const invite = async (): Promise<string> => (await server.operator('POST', '/invitations', { json: { email } })).json().url
