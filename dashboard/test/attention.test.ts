@@ -6,21 +6,9 @@ import { filteredNodes, NODE_FILTER_NAMES } from '../src/text/node-filter.ts'
 
 const nodes = { ready: 1, silent: 0, starting: 0, stopped: 0, failed: 0, total: 1 }
 const attention = { unclaimedPayments: 0, failedDeliveries: 0, failingWebhooks: 0, disabledWebhooks: 0, updates: 0 }
-const credit = {
-  balanceSat: 10,
-  balanceMsat: 10_000,
-  unpostedMsat: 0,
-  nodesThatCost: 1,
-  runwaySeconds: 3 * 86_400,
-  warning: 'none' as const,
-  stopsAt: null,
-  graceHours: 48,
-  canTopUp: true,
-}
-
 test('dashboard: nothing needs attention if all is well, or a node was stopped on purpose', () => {
-  expect(itemsOf({ nodes, attention, credit }, undefined)).toEqual([])
-  expect(itemsOf({ nodes: { ...nodes, ready: 0, stopped: 1 }, attention, credit }, undefined)).toEqual([])
+  expect(itemsOf({ nodes, attention }, undefined)).toEqual([])
+  expect(itemsOf({ nodes: { ...nodes, ready: 0, stopped: 1 }, attention }, undefined)).toEqual([])
 })
 
 test('dashboard: everything that needs attention is named, the worst first, in singular and plural', () => {
@@ -35,13 +23,11 @@ test('dashboard: everything that needs attention is named, the worst first, in s
           disabledWebhooks: count,
           updates: count,
         },
-        credit: { ...credit, warning: 'week' },
       },
       count,
     ).map(({ sentence }) => sentence)
   expect(sentences(1)).toEqual([
     '1 node has failed and cannot receive payments.',
-    'Your credit is running low. Will last about 3 days with 1 running node.',
     '1 node does not respond. The service restarts a node that has crashed.',
     'For 1 payment of the last 7 days, the customer got nothing.',
     '1 webhook was disabled because deliveries kept failing.',
@@ -53,7 +39,7 @@ test('dashboard: everything that needs attention is named, the worst first, in s
 
 test('dashboard: the number of payments that need attention is that of the list behind the link, or none is given', async () => {
   const said = (count: number | undefined) =>
-    itemsOf({ nodes, attention: { ...attention, unclaimedPayments: 3, failedDeliveries: 2 }, credit }, count).map(
+    itemsOf({ nodes, attention: { ...attention, unclaimedPayments: 3, failedDeliveries: 2 } }, count).map(
       ({ sentence }) => sentence,
     )
   expect(said(4)).toEqual(['For 4 payments of the last 7 days, the customer got nothing.'])

@@ -19,6 +19,18 @@ inBrowser('the operator’s pages', () => {
     return page
   }
 
+  test('dashboard: whoever copies the command that prints the token can paste the token at once', async () => {
+    const page = await (await newContext()).newPage()
+    await page.route('**/dashboard/api/me', async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), operatorTokenFile: '/data/operator.token' } })
+    })
+    await page.goto(`${server.url}/dashboard/operator`)
+    await page.getByRole('button', { name: 'Copy: Print the operator token' }).click()
+    await page.getByText('Copied', { exact: true }).waitFor()
+    expect(await page.evaluate('document.activeElement.name')).toBe('operator-token')
+  })
+
   test('C86: where no node is deleted or needs attention, the picture does not suggest creating one', async () => {
     const page = await enterAsOperator()
     const nobody = await newPerson(server)
@@ -102,10 +114,10 @@ inBrowser('the operator’s pages', () => {
     await rows.getByRole('button', { name: /^Give access to / }).click()
     const giving = dialog(page, /^Give access to /)
     await untilText(giving, 'Using the link turns off their two-factor sign-in, if it is on.')
-    await page.getByRole('button', { name: 'Create sign-in link' }).click()
+    await page.getByRole('button', { name: 'Create and copy link' }).click()
     await untilText(
       giving,
-      /Send this link to person\d+@example\.com\. Whoever has it can sign in as person.*It works once.* until \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC\./,
+      /Copied\. Send this link to person\d+@example\.com\. Whoever has it can sign in as person.*It works once, until \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC\./,
     )
     const link = await textOf(giving.locator('pre'))
     expect(link).toMatch(/\/dashboard\/link#[\w-]{43}$/)
@@ -172,7 +184,7 @@ inBrowser('the operator’s pages', () => {
     const inviting = dialog(page, 'Invite someone')
     const field = inviting.getByLabel('Email address')
     await field.fill(ann.email)
-    await inviting.getByRole('button', { name: 'Create invitation link' }).click()
+    await inviting.getByRole('button', { name: 'Create and copy link' }).click()
     await untilText(
       inviting.getByRole('alert'),
       /^This person already has an account\. Use “Give access…” next to their account in the list\.$/,
@@ -180,7 +192,7 @@ inBrowser('the operator’s pages', () => {
     expect(await field.getAttribute('aria-invalid')).toBe('true')
     await field.fill('someone.new@example.com')
     await inviting.getByRole('alert').waitFor({ state: 'detached' })
-    await inviting.getByRole('button', { name: 'Create invitation link' }).click()
+    await inviting.getByRole('button', { name: 'Create and copy link' }).click()
     await untilText(inviting, 'Send this link to someone.new@example.com.')
   })
 
@@ -189,9 +201,9 @@ inBrowser('the operator’s pages', () => {
     for (const [typed, said] of [
       [
         'Bound@Example.com',
-        /Send this link to bound@example\.com\..* It works once, and only to sign up with this address, until /,
+        /Send this link to bound@example\.com\. Only this address can sign up with it\. .* It works once, until /,
       ],
-      ['', /Send this link to the person you invite\..* It works once, for anyone who has it, until /],
+      ['', /Send this link to the person you invite\. Whoever has it can sign up\. .* It works once, until /],
     ] as const) {
       await page.getByRole('button', { name: 'Invite someone…' }).click()
       const inviting = dialog(page, 'Invite someone')
@@ -202,6 +214,18 @@ inBrowser('the operator’s pages', () => {
       await inviting.getByRole('button', { name: 'Done' }).click()
       await inviting.waitFor({ state: 'detached' })
     }
+  })
+
+  test('C86: if the browser does not copy a new link, the link is there, and nothing says that it was copied', async () => {
+    const page = await enterAsOperator()
+    await page.evaluate('navigator.clipboard.writeText = () => Promise.reject(); document.execCommand = () => false')
+    await page.getByRole('button', { name: 'Invite someone…' }).click()
+    const inviting = dialog(page, 'Invite someone')
+    await inviting.getByRole('button', { name: 'Create and copy link' }).click()
+    await untilText(
+      inviting,
+      /^Invite someone Send this link to the person you invite\. .*\/dashboard\/link#[\w-]{43} .* Copy link$/,
+    )
   })
 
   test('C86: if the address got an account since, the invitation says to sign in, not to use another address', async () => {

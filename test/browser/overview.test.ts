@@ -61,6 +61,7 @@ inBrowser('the overview and nodes', () => {
     await page.getByRole('row', { name: /Late/ }).waitFor()
     // As many as the sentence says: the payment that was validated is not among them.
     expect(await page.getByRole('table').locator('tbody tr').count()).toBe(1)
+    await untilText(page.getByRole('region', { name: 'Totals' }), 'Paid, got nothing 1')
   })
 
   test('what a node earned in a month is on its page, with the payments behind it, also while it is stopped', async () => {

@@ -160,7 +160,7 @@ export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
       .getByRole('button', { name: /^Give access/ })
       .first()
       .click()
-    await page.getByRole('button', { name: 'Create sign-in link' }).click()
+    await page.getByRole('button', { name: 'Create and copy link' }).click()
     await page.getByRole('button', { name: 'Copy link' }).waitFor()
   },
   '#webhook': async (page) => {

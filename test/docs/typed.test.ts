@@ -277,9 +277,9 @@ describe('the dashboard', () => {
     writeFileSync(file, server.operatorToken)
     const shell = terminal()
     const token = await shell.type(printToken(file))
-    expect(token).toBe(server.operatorToken)
+    expect(token).toBe(`${server.operatorToken}\n`)
     expect(await shell.type(MAKE_TOKEN)).toMatch(/^[0-9a-f]{64}\n$/)
-    expect(JSON.parse(await shell.type(`OPERATOR_TOKEN=${token}\n${inviteCurl(server.url)}`))).toMatchObject({
+    expect(JSON.parse(await shell.type(`OPERATOR_TOKEN=${token}${inviteCurl(server.url)}`))).toMatchObject({
       url: expect.stringContaining(server.url),
     })
     await shell.leave()

@@ -9,23 +9,31 @@ export async function copyText(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text)
     return true
   } catch {
+    const before = document.activeElement as HTMLElement | null
     const area = document.createElement('textarea')
     area.value = text
     // Stay inside an open dialog: its focus trap would take the focus, and with it the selection, from any element outside.
-    const host = document.activeElement?.closest('[role=dialog]') ?? document.body
+    const host = before?.closest('[role=dialog]') ?? document.querySelector('[role=dialog]') ?? document.body
     area.style.position = 'fixed'
     area.style.opacity = '0'
     host.append(area)
     area.select()
     const worked = document.execCommand('copy')
     area.remove()
+    before?.focus()
     return worked
   }
 }
 
-type Props = { text: string; label: string; withText?: boolean; variant?: 'default' | 'filled' }
+type Props = {
+  text: string
+  label: string
+  withText?: boolean
+  variant?: 'default' | 'filled'
+  onCopied?: (() => void) | undefined
+}
 
-export function CopyButton({ text, label, withText = false, variant = 'default' }: Props) {
+export function CopyButton({ text, label, withText = false, variant = 'default', onCopied }: Props) {
   const [isCopied, setCopied] = useState(false)
   useEffect(() => {
     if (!isCopied) return
@@ -35,6 +43,7 @@ export function CopyButton({ text, label, withText = false, variant = 'default' 
   const copy = async () => {
     const worked = await copyText(text)
     setCopied(worked)
+    if (worked) onCopied?.()
     announce(worked ? 'Copied' : 'The browser blocked copying. Select the text and copy it manually.')
   }
   const icon = isCopied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />

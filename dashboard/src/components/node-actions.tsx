@@ -1,4 +1,4 @@
-import { Button, Group } from '@mantine/core'
+import { Button, Group, Stack } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import { api } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
@@ -40,24 +40,26 @@ export function NodeActions({ node, takesRequests = false }: { node: DashboardNo
   })
   return (
     <>
-      <Group gap="xs">
-        {verbs.includes('start') && (
-          <Button loading={isBusy} onClick={() => void operate.run('start')}>
-            Start
-          </Button>
-        )}
-        {verbs.includes('restart') && (
-          <Button variant="default" loading={isBusy} onClick={() => setAsksFor('restart')}>
-            Restart…
-          </Button>
-        )}
-        {verbs.includes('stop') && (
-          <Button variant="default" loading={isBusy} onClick={() => setAsksFor('stop')}>
-            Stop…
-          </Button>
-        )}
-      </Group>
-      <Problem error={operate.error} what="The operation failed." />
+      <Stack gap="sm">
+        <Group gap="xs">
+          {verbs.includes('start') && (
+            <Button loading={isBusy} onClick={() => void operate.run('start')}>
+              Start
+            </Button>
+          )}
+          {verbs.includes('restart') && (
+            <Button variant="default" loading={isBusy} onClick={() => setAsksFor('restart')}>
+              Restart…
+            </Button>
+          )}
+          {verbs.includes('stop') && (
+            <Button variant="default" loading={isBusy} onClick={() => setAsksFor('stop')}>
+              Stop…
+            </Button>
+          )}
+        </Group>
+        <Problem error={operate.error} what="The operation failed." />
+      </Stack>
       {asksFor && (
         <ConfirmDialog
           title={

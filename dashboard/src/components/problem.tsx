@@ -4,6 +4,7 @@ import { ApiError } from '../api/client.ts'
 import { explain } from '../text/explanations.ts'
 import { Illustration } from './art/illustration.tsx'
 import { CopyButton } from './copy-button.tsx'
+import { TextLink } from './layout/links.tsx'
 
 /** `again`: what to do if the action may have worked. */
 type Props = { error: unknown; what: string; next?: ReactNode; again?: string; onRetry?: (() => void) | undefined }
@@ -15,7 +16,8 @@ export function Problem({ error, what, next: given, again, onRetry }: Props) {
   const requestId = error instanceof ApiError ? error.requestId : null
   // "It was not created" would be a guess here and could lead people to create a second one.
   const isUncertain = error instanceof ApiError && (error.isUncertain || error.code === 'idempotency_conflict')
-  const next = (isUncertain && again) || (given ?? usual)
+  const lacksCredit = error instanceof ApiError && error.code === 'insufficient_credit'
+  const next = (isUncertain && again) || (given ?? (lacksCredit ? <TopUpFirst /> : usual))
   return (
     <div className="problem" role="alert">
       {error instanceof ApiError && <Art error={error} />}
@@ -40,6 +42,12 @@ export function Problem({ error, what, next: given, again, onRetry }: Props) {
     </div>
   )
 }
+
+const TopUpFirst = () => (
+  <>
+    Top up on the <TextLink to="/credit">Credit page</TextLink>, then try again. Nothing was created or started.
+  </>
+)
 
 /** Only shown where the problem takes the place of a whole page. */
 function Art({ error: { code, status } }: { error: ApiError }) {

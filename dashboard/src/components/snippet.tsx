@@ -13,6 +13,7 @@ type Props = {
   language?: CodeLanguage | undefined
   /** False if the page has a larger copy button. */
   canCopy?: boolean
+  onCopied?: () => void
   /** Shown below the code, and copied with it. */
   json?: unknown
   /** The JSON begins unfolded. */
@@ -20,7 +21,7 @@ type Props = {
 }
 
 /** Focusable, so that long code can be scrolled with the keyboard. */
-export function Snippet({ code, label, wraps = false, language, canCopy = true, json, isUnfolded = false }: Props) {
+export function Snippet({ code, label, wraps = false, language, canCopy = true, onCopied, json, isUnfolded = false }: Props) {
   const [isWrapped, setWrapped] = useState(wraps)
   const hasJson = json !== undefined
   const all = hasJson ? [code, JSON.stringify(json, null, 2)].filter(Boolean).join('\n\n') : code
@@ -50,7 +51,7 @@ export function Snippet({ code, label, wraps = false, language, canCopy = true, 
             <IconTextWrap size={16} aria-hidden />
           </ActionIcon>
         )}
-        {canCopy && <CopyButton text={all} label={`Copy: ${label}`} />}
+        {canCopy && <CopyButton text={all} label={`Copy: ${label}`} onCopied={onCopied} />}
       </div>
     </div>
   )

@@ -1,9 +1,8 @@
 import type { Overview } from '../api/types.ts'
 import { counted } from './format.ts'
-import { creditLasts } from './runway.ts'
 
 export type Item = {
-  kind: 'failed' | 'silent' | 'credit' | 'unfulfilled' | 'disabled' | 'failing' | 'updates'
+  kind: 'failed' | 'silent' | 'unfulfilled' | 'disabled' | 'failing' | 'updates'
   tone: 'bad' | 'warn' | 'info'
   sentence: string
 }
@@ -12,22 +11,14 @@ export type Item = {
 export const mayBeUnfulfilled = ({ unclaimedPayments, failedDeliveries }: Overview['attention']): boolean =>
   unclaimedPayments + failedDeliveries > 0
 
-/** The worst first. `unfulfilled`: how many payments are in the list that the item links to; undefined if that is not known. */
-export function itemsOf(
-  { nodes, credit, attention }: Pick<Overview, 'nodes' | 'credit' | 'attention'>,
-  unfulfilled: number | undefined,
-): Item[] {
+/** The worst first. Credit that runs out has a banner on every page, and is not repeated. `unfulfilled`: how many payments are in the list that the item links to; undefined if that is not known. */
+export function itemsOf({ nodes, attention }: Pick<Overview, 'nodes' | 'attention'>, unfulfilled: number | undefined): Item[] {
   const { failingWebhooks, disabledWebhooks, updates } = attention
   const items: (Item | false)[] = [
     nodes.failed > 0 && {
       kind: 'failed',
       tone: 'bad',
       sentence: `${counted(nodes.failed, 'node has failed and cannot', 'nodes have failed and cannot')} receive payments.`,
-    },
-    credit.warning !== 'none' && {
-      kind: 'credit',
-      tone: credit.warning === 'week' ? 'warn' : 'bad',
-      sentence: credit.warning === 'empty' ? 'Your credit is used up.' : `Your credit is running low. ${creditLasts(credit)}`,
     },
     nodes.silent > 0 && {
       kind: 'silent',

@@ -1,13 +1,15 @@
 import { ApiError, isWrongOrigin } from '../api/client.ts'
 import { duration } from './format.ts'
 
-/** What to do next, for the error codes whose messages do not say so. Each message of `limit_reached` does. */
+/**
+ * What to do next, for the error codes whose messages do not say so. Each message of `limit_reached` does. The advice for
+ * `insufficient_credit` contains a link, so it is in `Problem`.
+ */
 const NEXT: Record<string, string> = {
   no_answer: 'Check your connection. The page retries automatically when the service is back.',
   uncertain: 'Check your connection, then check whether it worked before you try again.',
   bad_request: 'Correct what you entered and try again.',
   unauthorized: 'Sign in again. If you are signed in, open the dashboard at its own address.',
-  insufficient_credit: 'Top up on the Credit page, then try again. Nothing was created or started.',
   node_not_found: 'It may have been deleted in another tab or by someone else. Go back to the list of nodes.',
   gateway_payment_not_found: 'Check the id, or go back to the list of payments.',
   not_found: 'It may have been removed. Go back and reload the page.',

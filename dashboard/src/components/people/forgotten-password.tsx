@@ -7,8 +7,8 @@ export function ForgottenPassword({ email, tokenFile }: { email: string; tokenFi
     <details className="small dim">
       <summary>Forgot your password?</summary>
       <p>
-        Run this command on the machine that runs the service, as the user who started it. It prints a link that signs you in and
-        lets you set a new password.
+        Type your email address above; the command then contains it. Run the command on the machine that runs the service, as the
+        user who started it. It prints JSON, whose <code>url</code> is a link that signs you in and lets you set a new password.
       </p>
       <Snippet code={commandFor(email.trim() || 'you@example.com', tokenFile)} label="Create a sign-in link" wraps />
       <p>

@@ -9,14 +9,19 @@ import { InvoiceCard } from '../../components/invoice-card.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useNow } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { debtAndOneDay } from '../../text/debt.ts'
 import { lastsUntil } from '../../text/runway.ts'
 
 const PRESETS = [1_000, 10_000, 50_000, 100_000]
+const USUAL = 10_000
 
 type Props = { me: Me; credit: CreditSummary; entries: CreditEntry[] }
 
 export function TopUpPanel({ me, credit, entries }: Props) {
-  const [amount, setAmount] = useState<number | string>(10_000)
+  const debt = debtAndOneDay(credit, me.nodePriceSatPerDay)
+  // Null: the debt and a day, which grow while the page is open.
+  const [chosen, setChosen] = useState<number | string | null>(debt && debt.sat > USUAL ? null : USUAL)
+  const amount = chosen ?? debt?.sat ?? USUAL
   const [topUp, setTopUp] = useState<TopUp | null>(null)
   const now = useNow(60)
   const create = useAction(async () => {
@@ -26,8 +31,8 @@ export function TopUpPanel({ me, credit, entries }: Props) {
     event.preventDefault()
     void create.run()
   }
-  const choose = (sat: number) => {
-    setAmount(sat)
+  const choose = (sat: number | null) => {
+    setChosen(sat)
     create.onEdit()
   }
   const isPossible = Number(amount) > 0
@@ -42,7 +47,13 @@ export function TopUpPanel({ me, credit, entries }: Props) {
             ? 'No node is being charged now, so the credit would not decrease.'
             : `With the credit you have now, and current usage: ${credit.nodesThatCost} running node${credit.nodesThatCost === 1 ? '' : 's'}.`}
         </legend>
-        {PRESETS.map((sat) => (
+        {debt && (
+          <button type="button" className="preset" aria-pressed={Number(amount) === debt.sat} onClick={() => choose(null)}>
+            <Amount sat={debt.sat} />
+            <span className="small dim">{debt.label}</span>
+          </button>
+        )}
+        {PRESETS.filter((sat) => sat !== debt?.sat).map((sat) => (
           <button key={sat} type="button" className="preset" aria-pressed={Number(amount) === sat} onClick={() => choose(sat)}>
             <Amount sat={sat} />
             {untilWith(sat) && <span className="small dim">{untilWith(sat)}</span>}
@@ -51,13 +62,13 @@ export function TopUpPanel({ me, credit, entries }: Props) {
       </fieldset>
       <form onSubmit={submit} onChange={create.onEdit}>
         <Group align="flex-end">
-          <NumberInput label="Amount in sat" min={1} value={amount} onChange={setAmount} w={180} thousandSeparator={' '} />
+          <NumberInput label="Amount in sat" min={1} value={amount} onChange={setChosen} w={180} thousandSeparator={' '} />
           <Button type="submit" loading={create.isPending} disabled={!isPossible}>
             Create invoice
           </Button>
         </Group>
       </form>
-      {isPossible && !PRESETS.includes(Number(amount)) && untilWith(Number(amount)) && (
+      {isPossible && ![debt?.sat, ...PRESETS].includes(Number(amount)) && untilWith(Number(amount)) && (
         <p className="small dim">
           With <Amount sat={Number(amount)} /> more, your credit {untilWith(Number(amount))}.
         </p>

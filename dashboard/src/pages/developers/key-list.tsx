@@ -15,6 +15,7 @@ import { Problem } from '../../components/problem.tsx'
 import { Status } from '../../components/status.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { counted } from '../../text/format.ts'
 import { EditKeyDialog } from './key-dialog.tsx'
 import { isMeant } from './key-search.ts'
 import { KeyUse } from './key-use.tsx'
@@ -73,7 +74,26 @@ export function KeyList({ keys, newId, onRotated }: Props) {
           </Button>
         </Group>
       )}
+      {search === '' && <Revoked />}
     </>
+  )
+}
+
+/** The service names at most this many keys, so with as many, there may be more. */
+const MOST_NAMED = 500
+
+function Revoked() {
+  const { data: subjects } = useQuery(subjectsQuery)
+  const count = subjects?.keys.filter(({ isGone }) => isGone).length ?? 0
+  if (subjects === undefined || count === 0) return null
+  return (
+    <p className="small dim">
+      {subjects.keys.length < MOST_NAMED ? counted(count, 'revoked key is', 'revoked keys are') : 'Revoked keys are'} not listed.{' '}
+      <TextLink to="/activity" search={{ kind: 'keys' }}>
+        Activity
+      </TextLink>{' '}
+      says who revoked {count === 1 ? 'it' : 'them'}.
+    </p>
   )
 }
 

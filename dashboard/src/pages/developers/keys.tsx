@@ -4,6 +4,7 @@ import { IconPlus } from '@tabler/icons-react'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
+import { subjectsQuery } from '../../api/activity.ts'
 import { keysQuery, meQuery } from '../../api/queries.ts'
 import { SecretsDialog } from '../../components/dialogs/secrets-dialog.tsx'
 import { EmptyState } from '../../components/empty-state.tsx'
@@ -18,6 +19,7 @@ import { QuickStart } from './quick-start.tsx'
 export function DevelopersPage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const keys = useQuery(keysQuery)
+  const subjects = useQuery(subjectsQuery)
   // In the URL, so that the command palette can open the dialog.
   const { create: isCreating } = useSearch({ from: '/app/developers' })
   const navigate = useNavigate()
@@ -54,8 +56,8 @@ export function DevelopersPage() {
         )}
         {keys.data && keys.data.length > 0 && <KeyList keys={keys.data} newId={newId} onRotated={setRotated} />}
       </section>
-      {/* Rendered once the keys are loaded, because they would push it down. */}
-      {!keys.isPending && <QuickStart me={me} />}
+      {/* Rendered once the keys and the line below them are loaded, because they would push it down. */}
+      {!keys.isPending && !subjects.isPending && <QuickStart me={me} />}
       {isCreating && (
         <CreateKeyDialog
           onCancel={() => setCreating(false)}

@@ -139,7 +139,7 @@ function NodeTable({ nodes, order, onOrder }: TableProps) {
             {' '}
             Received was added up <Time at={received.now} />.
             {received.unlistedNodes > 0 &&
-              ` Of ${received.unlistedNodes === 1 ? 'one node' : `${received.unlistedNodes} nodes`}, only gateway payments are known at the moment.`}
+              ` For ${received.unlistedNodes === 1 ? 'one node' : `${received.unlistedNodes} nodes`}, only gateway payments are known at the moment.`}
           </>
         )}
       </p>

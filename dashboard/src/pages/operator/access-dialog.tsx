@@ -2,7 +2,7 @@ import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { createInvitation, createSignInLink, type OneLink, type OperatorAccount } from '../../api/operator.ts'
-import { CopyButton } from '../../components/copy-button.tsx'
+import { CopyButton, copyText } from '../../components/copy-button.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Snippet } from '../../components/snippet.tsx'
 import { useAction } from '../../components/use-action.ts'
@@ -11,7 +11,6 @@ import { exact } from '../../text/format.ts'
 
 type DialogProps = {
   title: ReactNode
-  verb: string
   create: () => Promise<OneLink>
   onClose: () => void
   children: ReactNode
@@ -19,32 +18,42 @@ type DialogProps = {
   emailField?: (refusal: string | undefined) => ReactNode
 }
 
-/** Describes the link that was created, because the account may have got an owner since the page was loaded. */
+/**
+ * Describes the link that was created, because the account may have got an owner since the page was loaded. We do not verify
+ * addresses, so an invitation is bound to its address, but not to the person who reads the mail there.
+ */
 export function whatNext({ kind, email }: Pick<OneLink, 'kind' | 'email'>): string {
   if (kind === 'sign-in') return `Send this link to ${email}. Whoever has it can sign in as ${email}.`
   if (kind === 'claim') return 'Send this link to the future owner. Whoever uses it becomes the owner.'
-  return email === null ? 'Send this link to the person you invite.' : `Send this link to ${email}.`
+  return email === null
+    ? 'Send this link to the person you invite. Whoever has it can sign up.'
+    : `Send this link to ${email}. Only this address can sign up with it.`
 }
 
-/** We do not verify addresses, so an invitation is bound to its address, but not to the person who reads the mail there. */
-const forWhom = ({ kind, email }: Pick<OneLink, 'kind' | 'email'>): string =>
-  kind === 'invitation' && email !== null ? 'and only to sign up with this address' : 'for anyone who has it'
-
 /** The link exists only here: it is not stored, and a new one can be made at any time. */
-function LinkDialog({ title, verb, create, onClose, children, emailField }: DialogProps) {
+function LinkDialog({ title, create, onClose, children, emailField }: DialogProps) {
   const [link, setLink] = useState<OneLink | null>(null)
-  const make = useAction(async () => setLink(await create()))
+  const [isCopied, setCopied] = useState(false)
+  const make = useAction(async () => {
+    const created = await create()
+    // Shown first: the browser may refuse to copy, or ask the person.
+    setLink(created)
+    setCopied(await copyText(created.url))
+  })
   const isTaken = make.error instanceof ApiError && make.error.code === 'account_exists'
   return (
     <Modal opened onClose={onClose} title={title} size="lg" closeOnClickOutside={link === null} closeOnEscape={link === null}>
       {link ? (
         <Stack gap="md">
           <p>
-            <strong>{whatNext(link)}</strong>
+            <strong>
+              {isCopied && 'Copied. '}
+              {whatNext(link)}
+            </strong>
           </p>
           <Snippet code={link.url} label="Link" wraps canCopy={false} />
           <p className="note small">
-            It works once, {forWhom(link)}, until {exact(link.expiresAt)}. It is not shown again, but you can create another one.
+            It works once, until {exact(link.expiresAt)}. It is not shown again, but you can create another one.
           </p>
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
@@ -74,7 +83,7 @@ function LinkDialog({ title, verb, create, onClose, children, emailField }: Dial
                 Cancel
               </Button>
               <Button type="submit" loading={make.isPending}>
-                {verb}
+                Create and copy link
               </Button>
             </Group>
           </Stack>
@@ -93,7 +102,6 @@ export function AccessDialog({ account, onClose }: { account: OperatorAccount; o
           Give access to <bdi>{account.name}</bdi>
         </>
       }
-      verb="Create sign-in link"
       create={() => createSignInLink(account.id)}
       onClose={onClose}
     >
@@ -129,7 +137,6 @@ export function InviteDialog({ isOff, onClose }: { isOff: boolean; onClose: () =
   return (
     <LinkDialog
       title="Invite someone"
-      verb="Create invitation link"
       create={() => createInvitation(address === '' ? undefined : address)}
       onClose={onClose}
       emailField={(refusal) => (

@@ -55,8 +55,8 @@ function HostRow({ host }: { host: Host }) {
         {isHere && <span className="small dim"> (this one)</span>}
         <br />
         <span className="small dim">
-          {nodesIn(nodes)}: {grouped(nodesReady)} ready, {grouped(nodesFailed)} failed · {grouped(nodesDeleted)} deleted, data
-          still kept
+          {nodesIn(nodes)}: {grouped(nodesReady)} ready, {grouped(nodesFailed)} failed
+          {nodesDeleted > 0 && ` · ${grouped(nodesDeleted)} deleted, data still kept`}
         </span>
       </span>
       <span className="small">

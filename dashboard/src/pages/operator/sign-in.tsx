@@ -1,6 +1,6 @@
 import { Button, PasswordInput, Stack } from '@mantine/core'
 import { useSuspenseQuery } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, useRef, useState } from 'react'
 import { ApiError, isWrongOrigin } from '../../api/client.ts'
 import { signInAsOperator } from '../../api/operator.ts'
 import { meQuery } from '../../api/queries.ts'
@@ -16,6 +16,7 @@ import { OperatorLabel } from './shell.tsx'
 export function OperatorSignIn() {
   const { data: me } = useSuspenseQuery(meQuery)
   const [token, setToken] = useState('')
+  const field = useRef<HTMLInputElement>(null)
   const enter = useAction(() => signInAsOperator(token))
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -31,6 +32,7 @@ export function OperatorSignIn() {
             autoComplete="off"
             required
             withAsterisk={false}
+            ref={field}
             value={token}
             onChange={(event) => setToken(event.currentTarget.value)}
           />
@@ -45,7 +47,7 @@ export function OperatorSignIn() {
           </Button>
         </Stack>
       </form>
-      <Where file={me.operatorTokenFile} />
+      <Where file={me.operatorTokenFile} onCopied={() => field.current?.focus()} />
       <p className="small dim">
         This page does not keep the token; if the browser offers to save it, refuse. You are signed in for two hours. Not the
         operator? <TextLink to="/">Go to your dashboard</TextLink>.
@@ -54,7 +56,7 @@ export function OperatorSignIn() {
   )
 }
 
-function Where({ file }: { file: string | null }) {
+function Where({ file, onCopied }: { file: string | null; onCopied: () => void }) {
   if (file === null)
     return (
       <p className="small dim">
@@ -65,7 +67,7 @@ function Where({ file }: { file: string | null }) {
   return (
     <div className="small dim">
       <p>The token is in a file on this machine. This command prints it:</p>
-      <Snippet code={printToken(file)} label="Print the operator token" wraps />
+      <Snippet code={printToken(file)} label="Print the operator token" wraps onCopied={onCopied} />
     </div>
   )
 }
@@ -89,6 +91,7 @@ export function NoToken() {
 /** The usual advice for a 401 is to sign in, which does not help here. */
 function nextOf(error: unknown): { next?: string } {
   if (!(error instanceof ApiError) || isWrongOrigin(error)) return {}
-  if (error.status === 401) return { next: 'Copy the whole token, without quotation marks, and try again.' }
+  if (error.status === 401)
+    return { next: 'Copy the whole token, without quotation marks and with nothing after it, and try again.' }
   return error.status === 429 ? { next: error.message } : {}
 }

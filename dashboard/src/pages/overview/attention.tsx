@@ -55,7 +55,6 @@ const LINKS: Record<Item['kind'], ReactNode> = {
       Show nodes
     </TextLink>
   ),
-  credit: <TextLink to="/credit">Top up</TextLink>,
   unfulfilled: (
     <TextLink to="/gateway" search={UNFULFILLED_LATELY}>
       Show payments

@@ -61,7 +61,7 @@ function Figures({ place, totals }: { place: PaymentPlace; totals: PaymentTotals
         <dd>{received ? <Amount sat={sum(received, 'sat')} /> : '…'}</dd>
       </div>
       <div>
-        <dt>Paid, not delivered</dt>
+        <dt>{place.state === 'unfulfilled' ? 'Paid, got nothing' : 'Paid, not delivered'}</dt>
         <dd>
           {totals && totals.undelivered.count > 0 && place.state !== 'undelivered' && place.state !== 'unfulfilled' ? (
             <Link to="/gateway" search={{ ...place, state: 'undelivered', cursor: undefined, after: undefined }}>

@@ -119,6 +119,7 @@ export const inviteCurl = (publicUrl: string): string =>
   `curl -X POST ${publicUrl.replace(/\/$/, '')}/operator/v1/invitations \\
   -H "Authorization: Bearer $OPERATOR_TOKEN"`
 
-export const printToken = (file: string): string => `cat '${file.replaceAll("'", "'\\''")}'`
+/** The file does not end with a newline, so without `echo`, the shell's prompt would stand right after the token. */
+export const printToken = (file: string): string => `cat '${file.replaceAll("'", "'\\''")}'; echo`
 
 export const MAKE_TOKEN = 'openssl rand -hex 32'
