@@ -124,6 +124,7 @@ inBrowser('the operator’s pages', () => {
     // The link is not shown again, so the button that stands out is the one that copies it.
     const copy = giving.getByRole('button', { name: /^Copy/ })
     expect([await copy.count(), await copy.getAttribute('data-variant')]).toEqual([1, 'filled'])
+    expect(await copy.evaluate((button: any) => button === button.ownerDocument.activeElement)).toBe(true)
     await giving.getByRole('button', { name: 'Done' }).click()
     // The link signs Ann in, in another browser.
     const elsewhere = await (await newContext()).newPage()

@@ -1,6 +1,6 @@
 import { ActionIcon, Button } from '@mantine/core'
 import { IconCheck, IconCopy } from '@tabler/icons-react'
-import { useEffect, useState } from 'react'
+import { type Ref, useEffect, useState } from 'react'
 import { announce } from './layout/announcer.tsx'
 
 /** The clipboard API needs https or localhost; execCommand also works over plain http. */
@@ -31,9 +31,11 @@ type Props = {
   withText?: boolean
   variant?: 'default' | 'filled'
   onCopied?: (() => void) | undefined
+  /** With text only. */
+  ref?: Ref<HTMLButtonElement>
 }
 
-export function CopyButton({ text, label, withText = false, variant = 'default', onCopied }: Props) {
+export function CopyButton({ text, label, withText = false, variant = 'default', onCopied, ref }: Props) {
   const [isCopied, setCopied] = useState(false)
   useEffect(() => {
     if (!isCopied) return
@@ -49,7 +51,7 @@ export function CopyButton({ text, label, withText = false, variant = 'default',
   const icon = isCopied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />
   if (withText) {
     return (
-      <Button variant={variant} leftSection={icon} onClick={() => void copy()}>
+      <Button ref={ref} variant={variant} leftSection={icon} onClick={() => void copy()}>
         {label}
       </Button>
     )

@@ -1,5 +1,5 @@
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { createInvitation, createSignInLink, type OneLink, type OperatorAccount } from '../../api/operator.ts'
 import { CopyButton, copyText } from '../../components/copy-button.tsx'
@@ -40,6 +40,11 @@ function LinkDialog({ title, create, onClose, children, emailField }: DialogProp
     setLink(created)
     setCopied(await copyText(created.url))
   })
+  const copyButton = useRef<HTMLButtonElement>(null)
+  // The button that was pressed is gone, and the focus with it.
+  useEffect(() => {
+    if (link) copyButton.current?.focus()
+  }, [link])
   const isTaken = make.error instanceof ApiError && make.error.code === 'account_exists'
   return (
     <Modal opened onClose={onClose} title={title} size="lg" closeOnClickOutside={link === null} closeOnEscape={link === null}>
@@ -59,7 +64,7 @@ function LinkDialog({ title, create, onClose, children, emailField }: DialogProp
             <Button variant="default" onClick={onClose}>
               Done
             </Button>
-            <CopyButton text={link.url} label="Copy link" withText variant="filled" />
+            <CopyButton ref={copyButton} text={link.url} label="Copy link" withText variant="filled" />
           </Group>
         </Stack>
       ) : (
