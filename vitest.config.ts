@@ -8,7 +8,7 @@ const FILES = {
     '{server,cli,sdk}/test/unit/**/*.test.ts',
     '{contract,dashboard,protocol,site}/**/*.test.ts',
     'sdk/test/paywall-parts.test.ts',
-    'test/{contract,docs,docs/commands,imports,lock-file,spawn}.test.ts',
+    'test/{contract,docs,docs/commands,imports,layout,lock-file,spawn}.test.ts',
     'test/deploy/{files,metrics}.test.ts',
   ],
   /** Daemons that are started, stopped, killed, updated and taken over. */

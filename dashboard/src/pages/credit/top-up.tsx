@@ -9,8 +9,8 @@ import { InvoiceCard } from '../../components/invoice-card.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useNow } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
-import { debtAndOneDay } from '../../text/debt.ts'
 import { lastsUntil } from '../../text/runway.ts'
+import { debtAndOneDay } from './debt.ts'
 
 const PRESETS = [1_000, 10_000, 50_000, 100_000]
 const USUAL = 10_000

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { ApiError, api } from '../src/api/client.ts'
-import { openAttempts, sendOnce } from '../src/api/credit-attempts.ts'
+import { ApiError, api } from '../../src/api/client.ts'
+import { openAttempts, sendOnce } from '../../src/api/credit-attempts.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 

@@ -1,4 +1,4 @@
-import type { CreditSummary } from '../api/types.ts'
+import type { CreditSummary } from '../../api/types.ts'
 
 type Debt = { sat: number; label: string }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { debtAndOneDay } from '../src/text/debt.ts'
+import { debtAndOneDay } from '../../src/pages/credit/debt.ts'
 
 test.each([
   ['nothing is owed', 0, 2, 100, null],
