@@ -52,7 +52,8 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
   }
   const statefulSets = PATHS.statefulSets
   const setOf = (name: string) => statefulSetOf(cluster, name)
-  const podOf = (name: string) => cluster.admin.get<Pod>(`${PATHS.pods(cluster.namespace)}/${name}`)
+  const podOf = (name: string) =>
+    cluster.admin.get<Pod & { spec?: { containers: { image: string }[] } }>(`${PATHS.pods(cluster.namespace)}/${name}`)
   const volumeOf = async (id: string): Promise<string> => {
     const claim = await cluster.admin.get<Claim>(`${PATHS.claims(cluster.namespace)}/${nodeName(id)}`)
     return cluster.volumes.claimDirectory(claim?.metadata.uid ?? '')
@@ -84,16 +85,21 @@ describe.skipIf(hasNoPlane())('faults while wallets move on Kubernetes', () => {
     return { ...launched, id }
   }
   const openFor = async (id: string): Promise<void> => {
-    const path = `${statefulSets(cluster.namespace)}/${volumeName(id)}`
+    const image = yard.env.WALLET_IMAGE
+    let wasOpen = false
     await eventually(async () => {
-      const set = await setOf(volumeName(id))
-      if (set?.spec.replicas !== 1) return false
-      const value = yard.env.WALLET_IMAGE
-      await cluster.admin.patch(path, set, [{ op: 'replace', path: '/spec/template/spec/containers/0/image', value }])
-      return true
+      const [set, pod] = [await setOf(volumeName(id)), await podOf(`${volumeName(id)}-0`)]
+      if (set?.spec.replicas !== 1) return wasOpen
+      wasOpen = true
+      const path = `${statefulSets(cluster.namespace)}/${volumeName(id)}`
+      if (set.spec.template.spec.containers[0]?.image !== image)
+        await cluster.admin.patch(path, set, [{ op: 'replace', path: '/spec/template/spec/containers/0/image', value: image }])
+      if (!pod) return false
+      // The controller may still have created it with the missing image, and never replaces a pod by itself.
+      if (pod.spec?.containers[0]?.image === image) return true
+      await cluster.admin.deletePod(pod, `${PATHS.pods(cluster.namespace)}/${volumeName(id)}-0`, 1)
+      return false
     }, 'the volume to be opened')
-    const pod = await podOf(`${volumeName(id)}-0`)
-    if (pod) await cluster.admin.deletePod(pod, `${PATHS.pods(cluster.namespace)}/${volumeName(id)}-0`, 1)
   }
   /** Ends the connection that holds the lock, as a restart of PostgreSQL or a long pause of the process would. */
   const loseLock = async (): Promise<void> => {
